@@ -16,9 +16,9 @@ from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import ONE_THREAD, Decisions, Sharing
 from lazyten.ir.node import Node
 
-LEAST_UNITS = 240_000.0
-"""Half cycles (about 40 us) below which a kernel is not worth a second thread."""
-CHUNK_UNITS = 60_000.0
+LEAST_UNITS = 80_000.0
+"""Half cycles (10 to 13 us) below which a kernel is not worth a second thread."""
+CHUNK_UNITS = 20_000.0
 """A chunk takes at least so long, so that handing it out costs nothing beside it."""
 MOST_CHUNKS = 64
 ENOUGH_CHUNKS = 16

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from functools import reduce
 
 from lazyten.codegen.instructions.instructions import (
     Address,
@@ -97,6 +98,8 @@ class _Renderer:
         self.function = function
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
+        self.masks: dict[Value, tuple[Value, ...]] = {}
+        self.uniform: set[Value] = set()
         self.declared: set[str] = set()
         self.used: set[int] = set()
         self.count = 0
@@ -177,8 +180,11 @@ class _Renderer:
             kind = scalar_type(item.out.dtype)
             self.names[item.out] = "<" + ", ".join(f"{kind} {v}" for v in item.values) + ">"
         elif isinstance(item, Splat):
+            self.uniform.add(item.out)
             self.names[item.out] = self._splat(item)
         elif isinstance(item, Compute):
+            if item.op is Op.AND and item.out.dtype is dt.bool_:
+                self.masks[item.out] = item.args
             self.names[item.out] = self._compute(item)
         elif isinstance(item, Load):
             self.names[item.out] = self._load(item)
@@ -288,7 +294,8 @@ class _Renderer:
         if mask is None and address.vector is None and address.span <= MOST_SPAN * lanes:
             return self._spread_load(dtype, lanes, address)
         if mask is not None and address.vector is None:
-            return self._near_load(dtype, lanes, address, mask)
+            assert item.mask is not None
+            return self._near_load(dtype, lanes, address, item.mask)
         kind = type_name(dtype, lanes)
         name = self._gather(dtype, lanes, address, mask) \
             if address.vector is not None and dtype.itemsize in GATHERED else \
@@ -332,7 +339,7 @@ class _Renderer:
         order = [i if i < lanes else i - rest + lanes for i in address.offsets]
         return self._shuffle(dtype, lanes, first, order, last)
 
-    def _near_load(self, dtype: DType, lanes: int, address: Address, mask: str) -> str:
+    def _near_load(self, dtype: DType, lanes: int, address: Address, mask: Value) -> str:
         """Lanes near each other under a mask, from two vectors under masks of their own: no element
         is touched but those of lanes that the mask has."""
         rest = address.span - lanes
@@ -341,10 +348,25 @@ class _Renderer:
         for start, wanted in ((0, range(lanes)), (rest, range(lanes, address.span))):
             order = [at[o] if o in wanted and o in at else lanes
                      for o in range(start, start + lanes)]
-            own = self._shuffle(dt.bool_, lanes, mask, order, "zeroinitializer")
             part = address._replace(offset=address.offset + start)
-            loaded.append(self._vector_load(dtype, lanes, part, own))
+            loaded.append(self._vector_load(dtype, lanes, part, self._spread(mask, order)))
         return self._of_two(dtype, lanes, address, *loaded)
+
+    def _spread(self, mask: Value, order: Sequence[int]) -> str:
+        """A mask's lanes in this order, false past them. What all lanes have in common does not
+        move, so that loops work out once what the lanes of many rows have in common."""
+        parts = self._conjuncts(mask)
+        apart = [m for m in parts if m not in self.uniform] or parts[:1]
+        moved = [self._shuffle(dt.bool_, m.lanes, self.names[m], order, "zeroinitializer")
+                 for m in apart]
+        others = [self.names[m] for m in parts if m not in apart]
+        kind = type_name(dt.bool_, mask.lanes)
+        return reduce(lambda a, b: self.line(f"and {kind} {a}, {b}"), [*moved, *others])
+
+    def _conjuncts(self, mask: Value) -> list[Value]:
+        """The masks that all must be true where this one is."""
+        return [m for part in self.masks[mask] for m in self._conjuncts(part)] \
+            if mask in self.masks else [mask]
 
     def _scalar_load(self, dtype: DType, address: Address, mask: str | None) -> str:
         base = None if address.base is None else self.names[address.base]

@@ -122,8 +122,8 @@ def _result(value: Value) -> Any:
     """An output as arrays of its own."""
     if isinstance(value, list):
         return [_result(x) for x in value]
-    if value is None:
-        return None
+    if value is None or isinstance(value, dict):
+        return value
     return to_array(value) if isinstance(value, lt.Tensor) else to_array(value).copy()
 
 

@@ -9,14 +9,46 @@ import numpy as np
 
 from lazyten.onnx.evaluation import fold
 from lazyten.onnx.graph import Graph, Node
-from lazyten.onnx.table import Operator
+from lazyten.onnx.table import Operator, find
 from lazyten.onnx.values import Array, Constant
+
+ML = "ai.onnx.ml"
+LABELS = {"LinearClassifier": "classlabels_ints", "TreeEnsembleClassifier": "classlabels_int64s"}
+"""Operators that compute labels as numbers, and their attribute for these."""
 
 
 def rewritten(graph: Graph) -> Graph:
-    """A graph without what follows from constants alone, and without batch normalizations that can
-    be part of a convolution's weights."""
-    return _pruned(_joined(_folded(graph)))
+    """A graph without what follows from constants alone, without batch normalizations that can be
+    part of a convolution's weights, and with texts as labels looked up by themselves."""
+    return _pruned(_joined(_folded(_with_numbers(graph))))
+
+
+def _with_numbers(graph: Graph) -> Graph:
+    """Labels that are texts are numbers first, which operators on the host turn into texts."""
+    used = {*graph.constants, *(x.name for x in graph.inputs), *graph.free,
+            *(name for node in graph.nodes for name in node.outputs)}
+    return replace(graph, nodes=tuple(part for node in graph.nodes for part in (
+        _in_two(node, used) if node.domain == ML and node.kind in LABELS else (node,))))
+
+
+def _in_two(node: Node, used: set[str]) -> tuple[Node, ...]:
+    """A classifier that gives numbers, and a node that looks up its texts; itself if it has
+    none."""
+    texts = node.attributes.get("classlabels_strings") or []
+    if len(texts) < 2:
+        return (node,)
+    number = f"number of {node.outputs[0]}"
+    while number in used:
+        number += "'"
+    used.add(number)
+    places = [*range(len(texts))]
+    kept = {k: v for k, v in node.attributes.items() if k != "classlabels_strings"}
+    mapper = find(ML, "CategoryMapper", 1)
+    assert mapper is not None
+    return (replace(node, outputs=(number, *node.outputs[1:]),
+                    attributes={**kept, LABELS[node.kind]: places}),
+            Node(node.name, ML, "CategoryMapper", node.opset, (number,), node.outputs[:1], mapper,
+                 {"cats_int64s": places, "cats_strings": texts}))
 
 
 def _folded(graph: Graph) -> Graph:

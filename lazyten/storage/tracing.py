@@ -29,11 +29,12 @@ class Observer(ABC):
 
     without_python: whether no call will run any Python, so that what changes from call to call must
     be in tensors, or a host input with a name. without_bits: whether what is recorded cannot look
-    at the bits of numbers.
+    at the bits of numbers. of_any_size: whether it must be the same operations at any size.
     """
 
     without_python = False
     without_bits = False
+    of_any_size = False
 
     def __init__(self) -> None:
         self.thread = get_ident()
@@ -138,6 +139,12 @@ def created(storage: Any) -> None:
     observer = current()
     if observer is not None:
         observer.created(storage)
+
+
+def of_any_size() -> bool:
+    """Whether what is recorded must be the same operations at any size."""
+    observer = current()
+    return observer is not None and observer.of_any_size
 
 
 def touched(storage: Any) -> None:

@@ -2,15 +2,16 @@
 
 In: a number at each of some sizes. Out: an expression that holds at all of them, and is the only
 one of its kind that does: a polynomial of the sizes, of floors of their quotients, such as
-(height + 1) // 2, and of sizes up to a limit, such as min(length, 64). Other than formulas.py,
-which says what a number is at one more size, this can be written down: in files for sizes that
-vary.
+(height + 1) // 2, and of sizes up to a limit, such as min(length, 64); one of these up to a limit,
+such as min(length // 2 + 1, 64); or one below a number that is known and another from it on. Other
+than formulas.py, which says what a number is at one more size, this can be written down: in files
+for sizes that vary.
 """
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -63,14 +64,14 @@ class Floor:
 class Limited:
     """The least, or the greatest, of `of` + plus and a limit."""
 
-    of: Atom
+    of: Atom | Expression
     plus: int
     limit: int
     least: bool
 
     def at(self, sizes: Sizes) -> int:
         """Its value."""
-        return (min if self.least else max)(self.of.at(sizes) + self.plus, self.limit)
+        return int((min if self.least else max)(self.of.at(sizes) + self.plus, self.limit))
 
     def text(self, names: Sequence[str]) -> str:
         """As one writes it."""
@@ -94,6 +95,25 @@ class Product:
         return f"{self.one.text(names)}*{self.other.text(names)}"
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """`below` where a size is less than `start`, and from there on `above`."""
+
+    size: Dimension
+    start: int
+    below: Expression
+    above: Expression
+
+    def at(self, sizes: Sizes) -> int:
+        """Its value."""
+        return int((self.below if self.size.at(sizes) < self.start else self.above).at(sizes))
+
+    def text(self, names: Sequence[str]) -> str:
+        """As one writes it."""
+        return (f"({self.below.text(names)} if {self.size.text(names)} < {self.start} else "
+                f"{self.above.text(names)})")
+
+
 def _bare(text: str) -> str:
     return text[1:-1] if text.startswith("(") and text.endswith(")") else text
 
@@ -102,7 +122,7 @@ def _plus(text: str, number: int) -> str:
     return f"({text} {'-' if number < 0 else '+'} {abs(number)})" if number else text
 
 
-Atom = Dimension | Floor | Limited | Product
+Atom = Dimension | Floor | Limited | Product | Pieces
 Term = tuple[int, tuple[Atom, ...]]
 """A whole factor, and atoms that are multiplied: none for a constant."""
 
@@ -140,12 +160,13 @@ class Fit:
     samples: the sizes, each once. points: others at which expressions must be whole numbers. whole:
     whether there are no sizes but the samples. ordinary: so many samples come first; an expression
     that holds at these alone is good, too, and the others at which it does not hold are in `missed`
-    from then on. A number may be given for ordinary samples only.
+    from then on. A number may be given for ordinary samples only. guards: numbers that a size might
+    be compared with; None in a part of another Fit's samples.
     """
 
     def __init__(self, samples: Sequence[Sizes], points: Sequence[Sizes], *, whole: bool,
-                 ordinary: int | None = None) -> None:
-        self.samples, self._whole = tuple(samples), whole
+                 ordinary: int | None = None, guards: Collection[int] | None = ()) -> None:
+        self.samples, self._whole, self._guards = tuple(samples), whole, guards
         self.ordinary = len(samples) if ordinary is None else ordinary
         self.missed: set[Sizes] = set()
         self._points = tuple(dict.fromkeys((*samples, *points)))
@@ -170,7 +191,10 @@ class Fit:
         self._known = {seen: found for seen, found in self._known.items() if found is not None}
 
     def _found(self, seen: Column) -> Expression | None:
-        return self._polynomial(seen) or self._with_a_limit(seen) or self._with_a_floor(seen)
+        found = self._polynomial(seen) or self._with_a_limit(seen) or self._with_a_floor(seen)
+        if found is not None or self._guards is None:
+            return found
+        return self._up_to_a_limit(seen) or self._in_pieces(seen)
 
     def _at(self, seen: Column) -> list[tuple[Sizes, int]]:
         """What a number is at each sample."""
@@ -196,8 +220,7 @@ class Fit:
                 free = sum(v != limit for v in seen)
                 if all(found.at(s) == v for s, v in self._at(seen)) \
                         and free >= SPARE and len(seen) - free >= enough:
-                    self._atoms.append(found)
-                    return Expression(((1, (found,)),))
+                    return self._new(found)
         return None
 
     def _with_a_floor(self, seen: Column) -> Expression | None:
@@ -214,6 +237,50 @@ class Fit:
                     self._atoms.append(floor)
                     return found
         return None
+
+    def _up_to_a_limit(self, seen: Column) -> Expression | None:
+        """An expression of more than one size, or a limit where that is less or more."""
+        for least, limit in ((True, max(seen)), (False, min(seen))):
+            free = [i for i, v in enumerate(seen) if v != limit]
+            inner = self._part(seen, free) if len(seen) - len(free) > SPARE else None
+            if inner is not None and all(
+                    (min if least else max)(inner.at(s), limit) == v for s, v in self._at(seen)):
+                return self._new(Limited(inner, 0, limit, least))
+        return None
+
+    def _in_pieces(self, seen: Column) -> Expression | None:
+        """One expression where a size is less than a guard, or not more, and another elsewhere; the
+        sizes on both sides of the border were looked at."""
+        for size in self._dims:
+            there = {size.at(s) for s, _ in self._at(seen)}
+            for start in sorted({g + more for g in self._guards or () for more in (0, 1)}):
+                if start in there and start - 1 in there:
+                    sides = [[i for i, (s, _) in enumerate(self._at(seen)) if (
+                        size.at(s) < start) is low] for low in (True, False)]
+                    below, above = (self._part(seen, side) for side in sides)
+                    if below is not None and above is not None:
+                        return self._new(Pieces(size, start, below, above))
+        return None
+
+    def _part(self, seen: Column, places: Sequence[int]) -> Expression | None:
+        """The expression of a number at some of the samples, for sizes among these alone."""
+        if len(places) <= SPARE:
+            return None
+        samples = [self.samples[i] for i in places]
+        low, high = ([f(column) for column in zip(*samples, strict=True)] for f in (min, max))
+        start = [min(column) for column in zip(*self._points, strict=True)]
+        moved = [tuple(n - a + b for n, a, b in zip(p, start, low, strict=True))
+                 for p in self._points]
+        points = [p for p in (*self._points, *moved)
+                  if all(a <= n <= b for n, a, b in zip(p, low, high, strict=True))]
+        whole = math.prod(b - a + 1 for a, b in zip(low, high, strict=True)) == len(samples)
+        return Fit(samples, points, whole=whole, guards=None).expression(
+            tuple(seen[i] for i in places))
+
+    def _new(self, atom: Atom) -> Expression:
+        """An atom alone, which is known from then on."""
+        self._atoms.append(atom)
+        return Expression(((1, (atom,)),))
 
     def _by(self, seen: Column, floor: Floor) -> Expression | None:
         basis: list[tuple[Atom, ...]] = [

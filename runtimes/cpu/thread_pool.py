@@ -17,8 +17,9 @@ launch, bit 32 says open, bits 16-31 how many workers may come in, bits 0-15 how
 worker comes in by compare-and-swap of the word it has seen.
 
 Workers are started by the first launch that can use them. They watch the gate for `SPIN_NS`, then
-sleep on a condition variable. They block all signals, are detached, and their code is never freed,
-so the process may end at any time. A child of fork() has none and starts anew.
+sleep on a condition variable, until a launch wakes them that takes long enough for it. They block
+all signals, are detached, and their code is never freed, so the process may end at any time. A
+child of fork() has none and starts anew.
 """
 from __future__ import annotations
 
@@ -43,6 +44,11 @@ SPIN_NS = 1_000_000
 """How long an idle worker watches before it sleeps: longer than Python takes between most kernels.
 Waking it takes 30-70 us, and the system may wake it on the core of the thread that launches, which
 then has to give way to it."""
+WAKE_NS = 60_000
+"""A kernel that took less, and does not follow others for so long, does not wake workers: it would
+be over, or wait for them."""
+BURST_NS = 200_000
+"""Launches that are less apart follow each other."""
 MOST_WORKERS = 255
 SYSTEM = ("pthread_create", "pthread_detach", "pthread_mutex_init", "pthread_mutex_lock",
           "pthread_mutex_unlock", "pthread_cond_init", "pthread_cond_wait", "pthread_cond_signal",
@@ -91,8 +97,8 @@ def pool_text() -> str:
     return POOL.substitute(
         declares=declares, pause=f"call void @{name}({given})" if name else "",
         unblock="\n".join(unblock), setmask=int(signal.SIG_SETMASK),
-        clock_id=time.CLOCK_MONOTONIC, spin_ns=SPIN_NS, cores=usable_cores(),
-        most_workers=MOST_WORKERS)
+        clock_id=time.CLOCK_MONOTONIC, spin_ns=SPIN_NS, wake_ns=WAKE_NS,
+        burst_ns=BURST_NS, cores=usable_cores(), most_workers=MOST_WORKERS)
 
 
 def _find_system_functions() -> bool:

@@ -5,6 +5,7 @@ from string import Template
 
 ONE_BY_ONE = """
 declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
 
 ; Runs all chunks on the calling thread, in their order.
 define internal void @one_by_one(ptr %chunk, ptr %args, i64 %count, i64 %grain) nounwind {
@@ -62,6 +63,9 @@ POOL = Template(ONE_BY_ONE + """
 @started = internal global i64 0            ; workers there are
 @most = internal global i64 0               ; workers there may be
 @spin = internal global i64 0               ; ns an idle worker watches the gate
+@began = internal global i64 0              ; when launches began to follow each other,
+@ended = internal global i64 0              ; and the last one ended
+@lasted = internal global [1024 x i64] zeroinitializer  ; ns that kernels take
 @mutex = internal global [256 x i8] zeroinitializer, align 128
 @wake = internal global [256 x i8] zeroinitializer, align 128
 
@@ -105,7 +109,10 @@ together:
   %was = atomicrmw xchg ptr @gate, i64 %open seq_cst
   %asleep = load atomic i64, ptr @sleeping seq_cst, align 8
   %any = icmp ne i64 %asleep, 0
-  br i1 %any, label %wake_some, label %work
+  %begin = call i64 @clock()
+  %worth = call i1 @is_worth_waking(ptr %chunk, i64 %begin)
+  %wakes = and i1 %any, %worth
+  br i1 %wakes, label %wake_some, label %work
 wake_some:
   %wanted = call i64 @llvm.umin.i64(i64 %asleep, i64 %helpers)
   call void @wake_workers(i64 %wanted)
@@ -131,7 +138,54 @@ yield:
   %yielded = call i32 @sched_yield()
   br label %wait
 done:
+  call void @remember(ptr %chunk, i64 %begin)
   store atomic i64 0, ptr @owner release, align 8
+  ret void
+}
+
+; Where it is written down how many ns a kernel takes: 0 for one that never ran.
+define internal ptr @place_of(ptr %chunk) nounwind {
+  %address = ptrtoint ptr %chunk to i64
+  %row = lshr i64 %address, 4
+  %kept = and i64 %row, 1023
+  %place = getelementptr [1024 x i64], ptr @lasted, i64 0, i64 %kept
+  ret ptr %place
+}
+
+; Whether workers that wake come in time for this launch or those that follow it: it took longer
+; than that last time, or launches have followed each other for so long.
+define internal i1 @is_worth_waking(ptr %chunk, i64 %now) nounwind {
+  %place = call ptr @place_of(ptr %chunk)
+  %ns = load i64, ptr %place
+  %unknown = icmp eq i64 %ns, 0
+  %long = icmp sgt i64 %ns, $wake_ns
+  %alone = or i1 %unknown, %long
+  %ended = load i64, ptr @ended
+  %pause = sub i64 %now, %ended
+  %apart = icmp sgt i64 %pause, $burst_ns
+  %before = load i64, ptr @began
+  %began = select i1 %apart, i64 %now, i64 %before
+  store i64 %began, ptr @began
+  %since = sub i64 %now, %began
+  %many = icmp sgt i64 %since, $wake_ns
+  %worth = or i1 %alone, %many
+  ret i1 %worth
+}
+
+; Writes down how long a launch took; twice of what it was at most, as the thread may have been kept
+; from running.
+define internal void @remember(ptr %chunk, i64 %begin) nounwind {
+  %now = call i64 @clock()
+  store i64 %now, ptr @ended
+  %spent = sub i64 %now, %begin
+  %place = call ptr @place_of(ptr %chunk)
+  %ns = load i64, ptr %place
+  %unknown = icmp eq i64 %ns, 0
+  %twice = shl i64 %ns, 1
+  %most = select i1 %unknown, i64 %spent, i64 %twice
+  %less = call i64 @llvm.umin.i64(i64 %spent, i64 %most)
+  %kept = call i64 @llvm.umax.i64(i64 %less, i64 1)
+  store i64 %kept, ptr %place
   ret void
 }
 

@@ -217,9 +217,14 @@ CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 def run_chunks(chunk: Callable[[int, int], None], count: int, grain: int) -> None:
     """What a kernel's entry does, with a Python function for the kernel's chunks."""
+    launch(CHUNK(lambda args, first, last: chunk(first, last)), count, grain)
+
+
+def launch(chunk: Any, count: int, grain: int) -> None:
+    """The same, of a function that the pool may have met before."""
     run = ctypes.CFUNCTYPE(None, CHUNK, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
         thread_pool.start())
-    run(CHUNK(lambda args, first, last: chunk(first, last)), None, count, grain)
+    run(chunk, None, count, grain)
 
 
 @given(threads=st.integers(1, 9), count=st.integers(1, 200), grain=st.integers(1, 70))
@@ -231,18 +236,27 @@ def test_every_iteration_runs_once(threads: int, count: int, grain: int) -> None
 
 
 def most_at_once(threads: int) -> int:
-    """The most threads that were inside one launch; its first chunks wait for each other."""
+    """The most threads that were inside one launch; its first chunks wait for each other. The pool
+    knows that it takes long, as it ran before."""
     barrier, inside, most = threading.Barrier(threads, timeout=20), set[int](), 0
+    waits = False
 
-    def chunk(first: int, last: int) -> None:
+    @CHUNK
+    def chunk(args: object, first: int, last: int) -> None:
         nonlocal most
+        if not waits:
+            time.sleep(1e-3)
+            return
         inside.add(threading.get_ident())
         most = max(most, len(inside))
         if first < threads:
             barrier.wait()
         time.sleep(1e-4)
         inside.remove(threading.get_ident())
-    run_chunks(chunk, 3 * threads, 1)
+    for _ in range(10):
+        launch(chunk, 2, 1)
+    waits = True
+    launch(chunk, 3 * threads, 1)
     assert not barrier.broken
     return most
 
@@ -382,6 +396,25 @@ def python(program: str, **environment: str) -> str:
                           capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
+
+
+@posix
+def test_a_kernel_that_was_over_before_a_worker_wakes_wakes_none() -> None:
+    """All that takes less than a thousand seconds counts as such here."""
+    assert python("""
+import time
+thread_pool.WAKE_NS = 10 ** 12
+seen = []
+def slow(args, first, last):
+    seen.append(threading.get_ident())
+    time.sleep(0.002)
+slowly = kind(slow)
+for pause in (0.05, 0.05):
+    seen.clear()
+    run(thread_pool.start())(slowly, None, 60, 1)
+    print(len(set(seen)))
+    time.sleep(pause)
+""") == "3\n1"
 
 
 @pytest.mark.slow

@@ -21,7 +21,10 @@ PAIRS = [(2 + 7 * i % 19, 2 + 5 * i % 23) for i in range(40)]
     (lambda n: n * (n + 1) // 2, "(n + n*n) // 2"), (lambda n: min(n, 8), "min(n, 8)"),
     (lambda n: max(n - 8, 0), "max(n - 8, 0)"), (lambda n: n % 4, None),
     (lambda n: (n - 1) // 15 + 1, "(n + 14) // 15"),
-    (lambda n: 2 * (n // 2) - 1, "2*(n // 2) - 1")])
+    (lambda n: 2 * (n // 2) - 1, "2*(n // 2) - 1"),
+    (lambda n: min(n, 50) // 3 + 1, "min((n // 3) + 1, 17)"),
+    (lambda n: max(n // 3, 5), "max(n // 3, 5)"),
+    (lambda n: min(2 * n + 1, 30), "min(2*n + 1, 30)")])
 def test_a_number_is_written_as_one_would(function: Callable[[int], int], text: str | None) -> None:
     fit = Fit(RUN, MANY, whole=False)
     found = fit.expression(tuple(function(n) for n, in RUN))
@@ -35,6 +38,19 @@ def test_a_number_is_written_as_one_would(function: Callable[[int], int], text: 
     lambda n: n if n < 100 else 2 * n, lambda n: n ** 5, lambda n: 60 // n])
 def test_what_follows_no_such_rule_has_no_expression(function: Callable[[int], int]) -> None:
     assert Fit(RUN, MANY, whole=False).expression(tuple(function(n) for n, in RUN)) is None
+
+
+def test_a_number_may_follow_one_rule_below_a_guard_and_another_from_there_on() -> None:
+    samples = [*RUN[:-4], (63,), (64,), (65,), *RUN[-3:]]
+    seen = tuple(n // 2 if n <= 64 else n + 3 for n, in samples)
+    assert Fit(samples, MANY, whole=False).expression(seen) is None
+    found = Fit(samples, MANY, whole=False, guards={64}).expression(seen)
+    assert found is not None and found.text(["n"]) == "n // 2 if n < 65 else n + 3"
+
+
+def test_a_border_that_nobody_looked_at_is_none() -> None:
+    seen = tuple(1 if n < 50 else 2 for n, in RUN)
+    assert Fit(RUN, MANY, whole=False, guards={50}).expression(seen) is None
 
 
 def test_too_few_samples_say_nothing_unless_there_are_no_other_sizes() -> None:

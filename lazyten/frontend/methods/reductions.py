@@ -15,6 +15,7 @@ from lazyten.operators.arrays import arrangements
 from lazyten.operators.math import composites, reductions, scans, shapes
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.shapes import Axes
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, ShapeError
 
 
@@ -197,7 +198,7 @@ class ReductionMethods(TensorCore[Tensor]):
     def logcumsumexp(self, dim: int) -> Tensor:
         """log of the sums of e ** x up to each element, along an axis, safe for large x."""
         axis = shapes.axis(dim, self.ndim, "logcumsumexp")
-        return self._special(lambda x: scans.cumulative_logsumexp(x, axis))
+        return self._special(lambda x: scans.cumulative_logsumexp(x, axis, tracing.of_any_size()))
 
     def cummax(self, dim: int) -> ValuesAndIndices[Tensor]:
         """The greatest up to each element along an axis, and where the last such one is."""
@@ -216,7 +217,7 @@ def _reduced(x: TensorCore[Tensor], operation: str, function: Callable[..., Node
 
 def _cumulative(x: TensorCore[Tensor], function: Callable[..., Node], axis: int,
                 dtype: Any) -> Tensor:
-    found = x._as(dtype)._unary(lambda node: function(node, axis))
+    found = x._as(dtype)._unary(lambda node: function(node, axis, tracing.of_any_size()))
     return found if dtype is None else found._cast(dt.as_dtype(dtype))
 
 
@@ -251,5 +252,5 @@ def _extremes(x: TensorCore[Tensor], dim: int, least: bool) -> ValuesAndIndices[
     axis = shapes.axis(dim, x.ndim, "cummin" if least else "cummax")
     if not x.shape:
         return ValuesAndIndices(x._given(x.node), x._fresh(const(0, dt.INDEX)))
-    index = scans.cumulative_argmax(x.node, axis, least)
+    index = scans.cumulative_argmax(x.node, axis, least, tracing.of_any_size())
     return ValuesAndIndices(x._given(gather(x.node, axis, index)), x._given(index))

@@ -26,7 +26,7 @@ from lazyten.support.errors import LazytenError
 from lazyten.support.location import Location
 from lazyten.support.trees import flatten
 
-SUMMED = ("float32", "float64")
+SUMMED = ("float32", "float64", "int32", "int64")
 """Types that runtimes know CumSum of."""
 ON_AXES = (Op.PERMUTE, Op.FLIP, Op.REDUCE, Op.GATHER, Op.SCATTER)
 """Ops whose arguments are axes; those of a SHEAR come first."""

@@ -12,6 +12,7 @@ from weakref import WeakSet
 
 import lazyten as lt
 from lazyten.capture.dims import like
+from lazyten.execution.realization import realize
 from lazyten.ir.node import Node, Shape, make
 from lazyten.ir.ops import Op
 from lazyten.onnx.listening import Listener
@@ -27,9 +28,11 @@ class _Listener(Listener):
 
     without_bits = True
 
-    def __init__(self) -> None:
+    def __init__(self, of_any_size: bool) -> None:
         super().__init__()
+        self.of_any_size = of_any_size
         self.fresh: WeakSet[Any] = WeakSet()
+        self.waiting: dict[Any, None] = {}
 
     def refused(self, error: JitError) -> None:
         """What happens next cannot be part of a graph."""
@@ -60,33 +63,44 @@ class _Listener(Listener):
         """A storage was made."""
         self.fresh.add(storage)
 
+    def touched(self, storage: Any) -> None:
+        """A storage is read: a file has the values of one from before, not how to compute them."""
+        if storage not in self.fresh and storage.buffer is None:
+            self.waiting[storage] = None
+
 
 def record(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
-           shapes: Sequence[Shape]) -> list[Node]:
-    """What a function of tensors of the inputs' types, but these shapes, returns.
+           shapes: Sequence[Shape], of_any_size: bool = False) -> list[Node]:
+    """What a function of tensors of the inputs' types, but these shapes, returns. of_any_size: as
+    operations that are the same at any size, if they can be.
 
     ArgumentError for what a file cannot do. The nodes read inputs as BUFFERs of Placeholders.
     """
     copies = [like(x, shape) for x, shape in zip(inputs, shapes, strict=True)]
-    with _stand_ins(copies):
+    with _stand_ins(copies, of_any_size) as listener:
         try:
             found = function(*copies)
         except JitError as error:
             raise ArgumentError(f"onnx.export: the function looks at a value, or changes what a "
                                 f"file cannot: {error}") from error
         roots = [x.node for x in flatten(found)[0] if isinstance(x, lt.Tensor)]
+    if listener.waiting:
+        realize(listener.waiting)
+        return record(function, inputs, shapes, of_any_size)
     if not roots:
         raise ArgumentError("onnx.export: the function returns no tensor")
     return roots
 
 
 @contextmanager
-def _stand_ins(tensors: Sequence[lt.Tensor]) -> Iterator[None]:
+def _stand_ins(tensors: Sequence[lt.Tensor], of_any_size: bool) -> Iterator[_Listener]:
     """Within the block the tensors have no values."""
+    listener = _Listener(of_any_size)
     for i, tensor in enumerate(tensors):
         with of_no_line():
             node = Placeholder("source", i, tensor.dtype, tensor.numel()).node(tuple(tensor.shape))
             # which keeps a reshape of an input from being one with that of its memory
             tensor._storage._node = make(Op.DETACH, tensor.dtype, (node,))
-    with tracing.turn, lt.no_grad(), tracing.listening(_Listener()):
-        yield
+            listener.fresh.add(tensor._storage)
+    with tracing.turn, lt.no_grad(), tracing.listening(listener):
+        yield listener

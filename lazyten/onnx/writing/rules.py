@@ -150,6 +150,10 @@ def elementwise(w: Writer, term: Term) -> str:
         return _divided(w, term, names)
     if op in (Op.SHL, Op.SHR) and term.dtype.kind == "u":
         return w.add("BitShift", *names, direction="LEFT" if op is Op.SHL else "RIGHT")
+    if op in (Op.SHL, Op.SHR) and source.op is Op.CONST \
+            and source.value < 8 * term.dtype.itemsize - 1:
+        power = w.scalar(1 << source.value, term, len(term.shape))
+        return w.add("Mul", names[0], power) if op is Op.SHL else _floor(w, names[0], power)
     raise ArgumentError(f"onnx.export: {op.name} of {source.dtype.name} is not exported")
 
 
@@ -163,9 +167,13 @@ def _divided(w: Writer, term: Term, names: list[str]) -> str:
     zero, one = w.scalar(0, term, rank), w.scalar(1, term, rank)
     none = w.add("Equal", b, zero)
     safe = w.add("Where", none, one, b)
-    left = w.add("Mod", a, safe)
-    found = left if term.op is Op.MOD else w.add("Div", w.add("Sub", a, left), safe)
+    found = w.add("Mod", a, safe) if term.op is Op.MOD else _floor(w, a, safe)
     return w.add("Where", none, zero, found)
+
+
+def _floor(w: Writer, a: str, b: str) -> str:
+    """Floor division of integers."""
+    return w.add("Div", w.add("Sub", a, w.add("Mod", a, b)), b)
 
 
 def _same(w: Writer, term: Term) -> str:

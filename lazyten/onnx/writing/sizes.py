@@ -13,10 +13,21 @@ from lazyten.onnx.values import Array
 from lazyten.onnx.writing.alike import Term
 from lazyten.onnx.writing.varying import Size, Varying, VaryingFloat
 from lazyten.support.errors import ArgumentError
-from lazyten.symbolic.fitting import Atom, Column, Dimension, Expression, Fit, Floor, Product
+from lazyten.symbolic.fitting import (
+    Atom,
+    Column,
+    Dimension,
+    Expression,
+    Fit,
+    Floor,
+    Pieces,
+    Product,
+)
 
 MOST_PARTS = 64
 """A float is looked for among n / k and k / n, with k up to this and n from the sizes."""
+MOST_LOG = 16.0
+"""Of a float that may be a logarithm: e to the power of it is a size, or a share of it."""
 
 
 class Writer(Protocol):
@@ -55,7 +66,9 @@ class Sizes:
 
     def write(self, w: Writer, number: Varying) -> str:
         """A list of one integer. ArgumentError where no expression is known for it."""
-        found = self._expression(number, w)
+        return self._written(w, self._expression(number, w))
+
+    def _written(self, w: Writer, found: Expression) -> str:
         total = "" if found.terms else w.ints([0])
         for factor, atoms in found.terms:
             names = [self._atom(w, a) for a in atoms]
@@ -88,6 +101,9 @@ class Sizes:
             squares = [v * v for v in seen]
             root = self._fraction(w, squares, near) or self._share(w, squares, near)
             found = root and w.add("Sqrt", root)
+        if found is None and max(seen) < MOST_LOG:
+            power = self._fraction(w, [math.exp(v) for v in seen], 8 * near)
+            found = power and w.add("Log", power)
         return found
 
     def _fraction(self, w: Writer, seen: Sequence[float], near: float) -> str | None:
@@ -132,8 +148,13 @@ class Sizes:
                 made = w.add("Shape", name, start=axis, end=axis + 1)
             elif isinstance(atom, Product):
                 made = w.add("Mul", self._atom(w, atom.one), self._atom(w, atom.other))
+            elif isinstance(atom, Pieces):
+                is_low = w.add("Less", self._atom(w, atom.size), w.ints([atom.start]))
+                made = w.add("Where", is_low, self._written(w, atom.below),
+                             self._written(w, atom.above))
             else:
-                inner = self._atom(w, atom.of)
+                inner = self._written(w, atom.of) if isinstance(atom.of, Expression) \
+                    else self._atom(w, atom.of)
                 if atom.plus:
                     inner = w.add("Add", inner, w.ints([atom.plus]))
                 made = w.add("Div", inner, w.ints([atom.by])) if isinstance(atom, Floor) else \

@@ -44,8 +44,9 @@ class Varied(NamedTuple):
 def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -> Varied:
     """Record a function at many sizes. ArgumentError where it fails at one, or where they have too
     little in common."""
-    look = looks(axes.dims, axes.example, numbers_known_to(function))
-    record(function, inputs, axes.shapes(axes.example))
+    numbers = numbers_known_to(function)
+    look = looks(axes.dims, axes.example, numbers)
+    record(function, inputs, axes.shapes(axes.example), of_any_size=True)
     graphs: dict[Sizes, list[Node]] = {}
     for sizes in (*look.ordinary, *look.special):
         graphs[sizes] = _recorded(function, inputs, axes, sizes)
@@ -60,14 +61,14 @@ def varied(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes) -
     except Unlike as error:
         raise ArgumentError(f"onnx.export(dynamic=...): the function does something else from size "
                             f"to size ({error}); {HELP}") from error
-    fit = Fit(samples, look.points, whole=look.whole, ordinary=len(ordinary))
+    fit = Fit(samples, look.points, whole=look.whole, ordinary=len(ordinary), guards=numbers)
     return Varied(roots, [axes.shapes(sizes) for sizes in samples], fit, others, graphs)
 
 
 def _recorded(function: Callable[..., Any], inputs: Sequence[Tensor], axes: Axes,
               sizes: Sizes) -> list[Node]:
     try:
-        return record(function, inputs, axes.shapes(sizes))
+        return record(function, inputs, axes.shapes(sizes), of_any_size=True)
     except Exception as error:
         raise ArgumentError(
             f"onnx.export(dynamic=...): the function takes {axes.words(axes.example)}, but where "

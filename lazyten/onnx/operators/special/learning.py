@@ -29,13 +29,15 @@ def scaler(x: T, *, offset: list[float], scale: list[float]) -> T:
 
 @operator("Normalizer", domain=ML)
 def normalizer(x: T, *, norm: str = "MAX") -> T:
-    """Rows divided by their greatest element, their sum of magnitudes or their length."""
+    """Rows divided by their greatest element, their sum of magnitudes or their length, if that is
+    not 0."""
     x = x.to(lt.float32)
     found = {"MAX": lambda: x.amax(-1, keepdim=True), "L1": lambda: x.abs().sum(-1, keepdim=True),
              "L2": lambda: (x * x).sum(-1, keepdim=True).sqrt()}.get(norm)
     if found is None:
         raise ArgumentError(f"norm {norm!r}: MAX, L1 and L2 are the ones there are")
-    return x / found()
+    by = found()
+    return x / lt.where(by == 0, 1.0, by)
 
 
 @operator("Imputer", domain=ML)
@@ -60,7 +62,8 @@ def linear_regressor(x: T, *, coefficients: list[float], intercepts: list[float]
     if post_transform != "NONE":
         raise ArgumentError(f"post_transform {post_transform!r}: only NONE is supported")
     weights = np.array(coefficients, np.float32).reshape(targets, -1)
-    found = x.to(lt.float32) @ lt.tensor(weights, device=x.device).mT
+    rows = x[None] if x.ndim == 1 else x
+    found = rows.to(lt.float32) @ lt.tensor(weights, device=x.device).mT
     if intercepts:
         found = found + lt.tensor(np.array(intercepts, np.float32), device=x.device)
     return found
@@ -73,8 +76,8 @@ def label_encoder(x: Array, *, keys_strings: list[str] | None = None,
                   values_int64s: list[int] | None = None, values_floats: list[float] | None = None,
                   values_tensor: Array | None = None, default_string: str = "_Unused",
                   default_int64: int = -1, default_float: float = -0.0,
-                  default_tensor: Array | None = None) -> Array:
-    """Keys replaced by values, and what is no key by a default."""
+                  default_tensor: Array | None = None, opset: int) -> Array:
+    """Keys replaced by values, and what is no key by a default. Before opset 4 NaN is no key."""
     keys = next((k for k in (keys_strings, keys_int64s, keys_floats, keys_tensor)
                  if k is not None), [])
     values: Any = next((v for v in (values_strings, values_int64s, values_floats, values_tensor)
@@ -91,6 +94,8 @@ def label_encoder(x: Array, *, keys_strings: list[str] | None = None,
         other = default_int64 if values_int64s is not None else default_float
     names = [_key(k) for k in keys]
     table = dict(zip(names, values, strict=True))
+    if opset < 4:
+        table.pop("nan" if keys_strings is None else None, None)
     return np.array([table.get(_key(k), other) for k in x.ravel()], dtype).reshape(x.shape)
 
 

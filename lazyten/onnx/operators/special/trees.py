@@ -167,10 +167,10 @@ def tree_regressor(x: T, *, nodes_treeids: list[int], nodes_nodeids: list[int],
 
 
 def _labels(chosen: T, ints: list[int] | None, texts: list[str] | None) -> T:
-    """Labels that are chosen by number. ArgumentError for texts: lazyten has no such tensors."""
+    """Labels that are chosen by number. ArgumentError for a text, which others behind it look up
+    where there are several."""
     if texts:
-        raise ArgumentError("labels that are texts (classlabels_strings) are not supported: give "
-                            "the model whole numbers, and look texts up behind it")
+        raise ArgumentError(f"labels {texts}: give two or more")
     return lt.tensor(np.array(ints or [0], np.int64), device=chosen.device)[chosen]
 
 
@@ -232,7 +232,8 @@ def linear_classifier(x: T, *, coefficients: list[float], intercepts: list[float
     """The class with the greatest score, x times coefficients plus intercepts; and the scores."""
     count = len(classlabels_ints or classlabels_strings or ())
     weights = np.array(coefficients, np.float32).reshape(-1, x.shape[-1])
-    scores = x.to(lt.float32) @ lt.tensor(weights, device=x.device).mT
+    rows = x[None] if x.ndim == 1 else x
+    scores = rows.to(lt.float32) @ lt.tensor(weights, device=x.device).mT
     scores = _above(scores, _numbers(intercepts, None))
     if scores.shape[1] == 1 and count == 2:
         score = scores[:, 0]
