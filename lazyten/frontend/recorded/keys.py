@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.memory_format import MemoryFormat
+from lazyten.frontend.core.size import Size
 from lazyten.frontend.recorded.lifting import lift
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
@@ -143,6 +144,23 @@ def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
                 return False
         else:
             return False
+    return True
+
+
+def are_plain(args: Iterable[Any]) -> bool:
+    """Whether no argument has code of the user's, such as a function or an object of a class of
+    theirs."""
+    for x in args:
+        kind = x.__class__
+        if kind is tuple or kind is list or kind is Size:
+            if not are_plain(x):
+                return False
+        elif kind is slice:
+            if not are_plain((x.start, x.stop, x.step)):
+                return False
+        elif kind is not float and kind not in _PLAIN or kind is type:
+            if not (isinstance(x, Handle) and kind.__module__.startswith("lazyten.")):
+                return False
     return True
 
 
