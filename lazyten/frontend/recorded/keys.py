@@ -5,7 +5,7 @@ for what the same step does another time, and the tensors among the arguments in
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from threading import get_ident
 from typing import Any
 from weakref import WeakValueDictionary
@@ -86,16 +86,18 @@ def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
 
 def device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """The device of the first tensor among arguments."""
-    first = next(_tensors(args, kwargs), None)
-    return None if first is None else first._storage.device
+    found = _tensors(args, kwargs)
+    return found[0]._storage.device if found else None
 
 
-def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Handle[Any]]:
+def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Handle[Any]]:
+    found: list[Handle[Any]] = []
     for x in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(x, Handle):
-            yield x
-        elif type(x) in (list, tuple):
-            yield from (one for one in x if isinstance(one, Handle))
+            found.append(x)
+        elif x.__class__ is list or x.__class__ is tuple:
+            found += [one for one in x if isinstance(one, Handle)]
+    return found
 
 
 def begun(device: str) -> Frame:
