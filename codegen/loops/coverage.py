@@ -69,7 +69,7 @@ def _size(known: dict[Node, Values]) -> int:
 def values(root: Node, known: dict[Node, Values]) -> Values:
     """An expression of integers and bools at each combination of what is `known`."""
     found = dict(known)
-    for node in toposort([root], lambda n: () if n in found else n.src):
+    for node in toposort([root], known=found):
         if node.op is Op.CONST:
             found[node] = np.full(_size(known), node.value, node.dtype.numpy)
         elif node not in found:

@@ -79,7 +79,7 @@ def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple
 def _replaced(roots: Sequence[Node], done: dict[Node, Node],
               bound: dict[Node, tuple[Node, ...]]) -> list[Node]:
     """What becomes of `roots`; `done` holds what is replaced, and is added to."""
-    for node in toposort(roots, lambda n: () if n in done else n.src):
+    for node in toposort(roots, known=done):
         if node in done:
             continue
         if node.op is Op.ACCUMULATE:

@@ -7,6 +7,8 @@ Files, in reading order:
 
 - arithmetic.py: Arithmetic on GRAPH nodes for derivative rules: equal shapes and dtypes,
   constants folded.
+- watching.py: What runs code of the user's, and what runs none: a trace is told what the first
+  calls.
 - hooks.py: Functions that are told of gradients on their way back: by the value they are the
   gradient of.
 - collective_rules.py: COLLECTIVE's rows of the tables of derivatives and of vmap, a function a

@@ -23,7 +23,7 @@ def batch(outputs: Sequence[Node], examples: Mapping[Node, Node], size: int) -> 
     examples: for flat nodes of one example, shape (n,), those of all, shape (size, n).
     """
     done = dict(examples)
-    for node in toposort(outputs, lambda n: () if n in done else n.src):
+    for node in toposort(outputs, known=done):
         if node not in done and any(s in done for s in node.src):
             src = tuple(done[s] if s in done else repeated(s, size) for s in node.src)
             with attribute_to(node.place):

@@ -13,6 +13,7 @@ from itertools import chain
 from lazyten.autodiff import hooks
 from lazyten.autodiff.arithmetic import add
 from lazyten.autodiff.vjp_rules import VJP
+from lazyten.autodiff.watching import runs_none, watched
 from lazyten.ir.node import Node, make, reshape, substitute, toposort
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import unrolled
@@ -31,6 +32,7 @@ def vjp(output: Node, cotangent: Node, wanted: Sequence[Node]) -> list[Node | No
     return vjp_of_all([output], [cotangent], wanted)
 
 
+@runs_none
 def vjp_of_all(outputs: Sequence[Node], cotangents: Sequence[Node],
                wanted: Sequence[Node]) -> list[Node | None]:
     """The sum of what `vjp` gives for each output, in one walk."""
@@ -38,6 +40,7 @@ def vjp_of_all(outputs: Sequence[Node], cotangents: Sequence[Node],
     return [found.get(w) for w in wanted]
 
 
+@runs_none
 def gradients_for(outputs: Sequence[Node], cotangents: Sequence[Node],
                   wanted: Sequence[Node]) -> list[Node | None]:
     """What `vjp_of_all` gives, where a LEAF stands for all values that the leaf had when it was
@@ -53,6 +56,7 @@ def gradients_for(outputs: Sequence[Node], cotangents: Sequence[Node],
             for parts in ([found[n] for n in nodes if n in found] for nodes in meant)]
 
 
+@runs_none
 def leaf_gradients(output: Node, cotangent: Node) -> list[tuple[Node, Node]]:
     """Every LEAF node that `output` depends on, and its cotangent, in visit order."""
     order, sources = _walk([output])
@@ -73,6 +77,7 @@ def saves_values(output: Node) -> bool:
     return not all(map(_saves_nothing, reaching_leaves([output])))
 
 
+@runs_none
 def reaching_leaves(outputs: Sequence[Node]) -> set[Node]:
     """What depends on a LEAF in a differentiable way, of all that the outputs are computed from."""
     order, sources = _walk(outputs)
@@ -201,7 +206,7 @@ def custom_cotangents(node: Node, total: Node) -> Sequence[Node | None]:
     """What a user's gradient rule gives for its inputs. Raises GradientError if it does not fit."""
     inputs = node.src[1:]
     name = getattr(node.arg, "__name__", repr(node.arg))
-    parts = node.arg(total, node)
+    parts = watched(node.arg, total, node)
     if len(parts) != len(inputs):
         raise GradientError(f"gradient rule {name} gave {len(parts)} cotangents for {len(inputs)} "
                             f"inputs; give one an input, None where there is none")

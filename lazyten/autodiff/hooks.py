@@ -13,6 +13,7 @@ from threading import local
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from lazyten.autodiff.watching import watched
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 
@@ -174,14 +175,14 @@ def passed(node: Node, gradient: Node) -> Node:
         return gradient
     found = _of_leaves.get(node.arg) if node.op is Op.LEAF else _of_values.get(node)
     for _, hook in sorted((found or {}).items()):
-        gradient = hook(gradient) or gradient
+        gradient = watched(hook, gradient) or gradient
     return gradient
 
 
 def accumulated(leaf_id: int, leaf: Any) -> None:
     """Call what waits for this leaf's `.grad`."""
     for hook in list(_after.get(leaf_id, {}).values()):
-        hook(leaf)
+        watched(hook, leaf)
 
 
 def at_end(owner: object, run: Callable[[], None]) -> None:
@@ -193,4 +194,4 @@ def finished() -> None:
     """backward() has added to all leaves."""
     waiting, walk.at_end = walk.at_end, {}
     for run in waiting.values():
-        run()
+        watched(run)

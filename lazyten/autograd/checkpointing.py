@@ -175,7 +175,7 @@ class _Again:
         # The walk ends at them: an input may depend on a leaf that the function uses again.
         ends = {x: make(Op.LEAF, x.dtype, (make(Op.DETACH, x.dtype, (copy,)),), new_leaf_id())
                 for x, copy in copies.items()}
-        inner = [n for n in toposort([self.output], lambda n: () if n in ends else n.src)
+        inner = [n for n in toposort([self.output], known=ends)
                  if n not in ends]
         again, *repeated = substitute([self.output, *inner], ends)
         originals = {copy: n for copy, n in zip(repeated, inner, strict=True) if copy is not n}

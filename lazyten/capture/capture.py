@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.autodiff.watching import unwatched
 from lazyten.capture.breaks import InPython, NotBegun, argument_of, go_on
 from lazyten.capture.captured import (
     Captured,
@@ -301,8 +302,8 @@ def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any],
             result = call(capture.shadows)
             if capture.ended is None:
                 try:
-                    conclude(capture, result)
-                    check_unchanged(capture, name)
+                    unwatched(conclude, capture, result)
+                    unwatched(check_unchanged, capture, name)
                 except JitError as error:
                     capture.refused(error)
         if capture.ended is not None:

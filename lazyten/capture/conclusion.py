@@ -104,6 +104,8 @@ def _means(capture: Recording, place: Place, before: object) -> Callable[[Any], 
 
 def _unread_collectives(capture: Recording, new: Iterable[Storage]) -> list[Storage]:
     """What collectives give that nothing that is computed reads: other ranks do them, too."""
+    if not capture.collectives:
+        return []
     results = [*(s._node for s in new), *(node for _, node in capture.captured.written)]
     reached = {n for n in toposort(results) if n.op is Op.COLLECTIVE}
     return [s for s in capture.collectives if not s.version and not reached.issuperset(

@@ -244,7 +244,7 @@ def _made(frame: Frame, realized: Mapping[Node, Buffer], templates: Sequence[Nod
     known: dict[Node, Node] = {}
     for number, (template, buffer) in enumerate(realized.items()):
         known[template] = frame.read_again(number, buffer, template)
-    order = toposort(templates, lambda n: () if n in known else n.src)
+    order = toposort(templates, known=known)
     again = [n for n in read_by(others, order, templates) if n not in known]
     roots = substitute([*templates, *again], known) if known else [*templates, *again]
     segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),

@@ -70,14 +70,13 @@ def run(frame: Frame, realized: Mapping[Node, Buffer], updates: Updates,
         due: Mapping[Storage, Node], written: Mapping[Storage, Node], segment: Segment,
         looking: Sequence[Observer]) -> list[Node]:
     """The nodes that read a segment's results: first of what is due, and of what is written."""
-    storages = [*due, *written]
     if segment.ready is None:
-        updates.begin(frame, segment, storages if is_all(frame, due, written) else ())
+        updates.begin(frame, segment, [*due, *written] if is_all(frame, due, written) else ())
     owners: Owners = [None] * len(frame.sources)
     unknown: frozenset[int] = frozenset()
     if updates.own and is_all(frame, due, written):
         with changing:  # no other thread looks at what the frame reads, from now on
             frame.is_written = True
             unknown = frame.unknown_sources(segment.donated)
-        owners = updates.owners(frame, storages)
+        owners = updates.owners(frame, [*due, *written])
     return segment.run([*frame.sources, *realized.values()], owners, HELD, unknown, looking)

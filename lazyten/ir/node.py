@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 from weakref import ref
@@ -418,11 +418,11 @@ def scatter(base: Node, axis: int, positions: Node, values: Node, combiner: Op |
 # ---- walking -------------------------------------------------------------------------------------
 
 def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | None = None,
-             seen: set[Node] | None = None) -> list[Node]:
+             seen: set[Node] | None = None, known: Container[Node] = ()) -> list[Node]:
     """Every node under `roots`, sources first, each once, in a deterministic order.
 
-    `into` gives the sources to walk of a node (default: all of src). Nodes that are `seen` are left
-    out; those found are added to it.
+    `into` gives the sources to walk of a node (default: all of src); of those that are `known`
+    there are none. Nodes that are `seen` are left out; those found are added to it.
     """
     order: list[Node] = []
     seen = set() if seen is None else seen
@@ -434,7 +434,7 @@ def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | Non
             order.append(stack.pop())  # type: ignore[arg-type]
         elif node not in seen:
             seen.add(node)
-            sources = node.src if into is None else into(node)
+            sources = () if node in known else node.src if into is None else into(node)
             if sources:
                 stack.append(node)
                 stack.append(None)
@@ -467,7 +467,7 @@ def rewrite(roots: Sequence[Node], rule: Callable[[Node], Node | None],
     hold replacements to start from; nodes in it are not walked into.
     """
     done: dict[Node, Node] = {} if memo is None else memo
-    for node in toposort(roots, lambda n: () if n in done else n.src):
+    for node in toposort(roots, known=done):
         if node not in done:
             new = rebuild(node, tuple(done[s] for s in node.src)) if node.src else node
             done[node] = rule(new) or new

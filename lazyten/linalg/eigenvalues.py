@@ -26,7 +26,7 @@ class _Eig(Function):
         kind = np.result_type(values, np.complex64)
         w, v = (host.tensor_of(x.astype(kind), a) for x in np.linalg.eig(values))
         ctx.operation, ctx.is_real = operation, not a.is_complex()
-        ctx.save_for_backward(w, v)
+        host.save(ctx, w, v)
         ctx.set_materialize_grads(False)
         return w, v
 

@@ -12,10 +12,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from lazyten.autograd.custom_function import FunctionContext
 from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.complexes.computing import from_array
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.ir.node import const
 from lazyten.support.errors import DTypeError, LinAlgError, ShapeError, TransformError
 
 P = ParamSpec("P")
@@ -50,9 +52,23 @@ def finite_values_of(x: Tensor, operation: str) -> Array:
 
 def tensor_of(values: Any, like: Tensor) -> Tensor:
     """A tensor of these values where another one is."""
-    array = np.array(values, order="C")
+    array = np.asarray(values, order="C")
     return from_array(array, like.device) if array.dtype.kind == "c" else \
         Tensor._copy_of(array, None, like.device)
+
+
+def info_of(info: Array, like: Tensor) -> Tensor:
+    """A tensor of what tells of each matrix whether it failed: most often none has."""
+    if info.any():
+        return tensor_of(info, like)
+    kind = dt.from_numpy(info.dtype)
+    return Tensor._of(const(0, kind, info.shape), like.device)
+
+
+def save(ctx: FunctionContext, *tensors: Tensor) -> None:
+    """Keep tensors for backward(), if a gradient may be asked for."""
+    if any(ctx.needs_input_grad):
+        ctx.save_for_backward(*tensors)
 
 
 def adjoint(a: Array) -> Array:

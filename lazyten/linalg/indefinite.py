@@ -110,7 +110,7 @@ class _Solve(Function):
         parts = [_substituted(*one) for one in zip(
             a.reshape(-1, n, n), p.reshape(-1, n), right.reshape(-1, n, count), strict=True)] \
             if right.size else []
-        ctx.save_for_backward(factors, pivots)
+        host.save(ctx, factors, pivots)
         return host.tensor_of(np.array(parts, right.dtype).reshape(right.shape), b)
 
     @staticmethod

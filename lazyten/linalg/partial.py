@@ -149,7 +149,7 @@ class _Extreme(Function):
             host.tensor_of(np.array([f[i] for f in found], values.dtype).reshape(*batch, *size), a)
             for i, size in enumerate(((k,), (m, k))))
         ctx.largest = largest
-        ctx.save_for_backward(a, vectors)
+        host.save(ctx, a, vectors)
         ctx.set_materialize_grads(False)
         return eigenvalues, vectors
 

@@ -23,7 +23,7 @@ class _Exponential(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
-        ctx.save_for_backward(a)
+        host.save(ctx, a)
         return host.tensor_of(host.exponential(host.values_of(a, "linalg.matrix_exp")), a)
 
     @staticmethod

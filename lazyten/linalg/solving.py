@@ -54,8 +54,8 @@ class _Inverse(Function):
         one = np.broadcast_to(np.eye(given.shape[-1], dtype=given.dtype), given.shape)
         values, info = _solved(given, one, checks, operation)
         result = host.tensor_of(values, a)
-        ctx.save_for_backward(result)
-        return result, host.tensor_of(info, a)
+        host.save(ctx, result)
+        return result, host.info_of(info, a)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Any) -> Any:
@@ -71,8 +71,8 @@ class _Solve(Function):
         x, info = _solved(host.values_of(a, operation), host.values_of(b, operation), checks,
                           operation)
         result = host.tensor_of(x, a)
-        ctx.save_for_backward(a, result)
-        return result, host.tensor_of(info, a)
+        host.save(ctx, a, result)
+        return result, host.info_of(info, a)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Any) -> Any:
@@ -90,7 +90,7 @@ class _Triangular(Function):
         x = host.substituted(host.values_of(a, name), host.values_of(b, name), upper, unit)
         result = host.tensor_of(x, a)
         ctx.how = upper, unit
-        ctx.save_for_backward(a, result)
+        host.save(ctx, a, result)
         return result
 
     @staticmethod
@@ -110,7 +110,7 @@ class _Determinant(Function):
         values = host.values_of(a, "linalg.det")
         with np.errstate(all="ignore"):
             result = host.tensor_of(np.asarray(np.linalg.det(values), values.dtype), a)
-        ctx.save_for_backward(a, result)
+        host.save(ctx, a, result)
         return result
 
     @staticmethod
@@ -151,7 +151,7 @@ class _LogDeterminant(Function):
         signs = host.tensor_of(np.asarray(sign, values.dtype), a)
         if not signs.is_complex():
             ctx.mark_non_differentiable(signs)
-        ctx.save_for_backward(a, signs)
+        host.save(ctx, a, signs)
         return signs, host.tensor_of(np.asarray(log, values.real.dtype), a)
 
     @staticmethod
@@ -220,6 +220,8 @@ def _together(A: Tensor, B: Tensor, left: bool, operation: str) -> tuple[Tensor,
         raise ShapeError(f"{operation} of shapes {A.shape} and {B.shape}: the matrix of n rows and "
                          f"columns, {A.shape[-1]}, needs as many {'rows' if left else 'columns'} "
                          f"of B")
+    if A.shape[:-2] == B.shape[:-2]:
+        return A, B
     batch = broadcast_shapes(A.shape[:-2], B.shape[:-2])
     return A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
 

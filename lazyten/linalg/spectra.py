@@ -61,7 +61,7 @@ class _Eigh(Function):
         w, v = np.linalg.eigh(safe, "U" if side == "U" else "L")
         w[bad], v[bad] = np.nan, np.nan
         found, vectors = host.tensor_of(w, a), host.tensor_of(v, a)
-        ctx.save_for_backward(found, vectors)
+        host.save(ctx, found, vectors)
         ctx.set_materialize_grads(False)
         return found, vectors
 
@@ -88,7 +88,7 @@ class _SVD(Function):
     def forward(ctx: Any, a: Tensor, full: bool) -> Any:
         values = host.finite_values_of(a, "linalg.svd")
         u, s, vh = (host.tensor_of(x, a) for x in np.linalg.svd(values, full))
-        ctx.save_for_backward(u, s, vh)
+        host.save(ctx, u, s, vh)
         ctx.set_materialize_grads(False)
         return u, s, vh
 
@@ -188,7 +188,7 @@ class _Pseudoinverse(Function):
         over = np.where(size > bound[..., None], s, np.inf)
         result = adjoint(vh) @ (adjoint(u) / over[..., None])
         found = host.tensor_of(result.astype(values.dtype), a)
-        ctx.save_for_backward(a, found)
+        host.save(ctx, a, found)
         return found
 
     @staticmethod
@@ -244,7 +244,7 @@ class _LeastSquares(Function):
         over = np.where(counts, s, np.inf)[..., None]
         x = adjoint(vh) @ ((adjoint(u) @ right) / over)
         ctx.rcond = rcond
-        ctx.save_for_backward(a, b)
+        host.save(ctx, a, b)
         return (host.tensor_of(x.astype(values.dtype), a),
                 host.tensor_of(np.asarray(counts.sum(-1), np.int64), a),
                 host.tensor_of(s, a).detach())

@@ -42,8 +42,8 @@ class _Cholesky(Function):
             safe = np.where(bad, np.eye(values.shape[-1], dtype=values.dtype), values)
             factor = np.where(bad, np.nan, np.linalg.cholesky(safe)).astype(values.dtype)
         result = host.tensor_of(factor, a)
-        ctx.save_for_backward(result)
-        return result, host.tensor_of(info, a)
+        host.save(ctx, result)
+        return result, host.info_of(info, a)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Any) -> Any:
@@ -103,10 +103,10 @@ class _LU(Function):
         lower = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=packed.dtype)
         p = host.tensor_of(host.permutation(pivots, m).astype(packed.dtype), a)
         left, right = host.tensor_of(lower, a), host.tensor_of(np.triu(packed[..., :k, :]), a)
-        ctx.save_for_backward(p, left, right)
+        host.save(ctx, p, left, right)
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(p)
-        return p, left, right, host.tensor_of(pivots, a), host.tensor_of(info, a)
+        return p, left, right, host.tensor_of(pivots, a), host.info_of(info, a)
 
     @staticmethod
     def backward(ctx: Any, _: Any, of_l: Tensor | None, of_u: Tensor | None, *__: Any) -> Any:
@@ -227,7 +227,7 @@ class _QR(Function):
             return r[..., :0, :0].reshape(0), r
         q, r = (host.tensor_of(x, a) for x in np.linalg.qr(
             values, "complete" if mode == "complete" else "reduced"))
-        ctx.save_for_backward(q, r)
+        host.save(ctx, q, r)
         return q, r
 
     @staticmethod

@@ -89,11 +89,12 @@ def read_again(order: Sequence[Node], roots: Collection[Node],
 
 def read_by(others: Iterable[Node], order: Sequence[Node], roots: Collection[Node]) -> list[Node]:
     """The same where it is known what others know: these values."""
-    selected = _selected(order, roots)
+    others = tuple(others)
+    selected = _selected(order, roots) if others else ()
     if not selected:
         return []
     inside = set(order)
-    reached = toposort(others, lambda n: () if n in inside else n.src)
+    reached = toposort(others, known=inside)
     held = _inexact_below(order, inside.intersection(reached).difference(roots))
     return [n for n in order if n in held and n in selected]
 

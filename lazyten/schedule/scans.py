@@ -141,7 +141,7 @@ class Sections:
             return reshape(inputs[array], node.shape)
 
         memo: dict[Node, Node] = {}
-        for n in toposort(values, lambda n: () if n in self.place else n.src):
+        for n in toposort(values, known=self.place):
             if n in self.place or n.op is Op.BUFFER:
                 memo[n] = read(n, self._where(n))
             else:

@@ -60,7 +60,7 @@ def _wanted_parts(node: Node, items: int) -> int:
 
 def _elements_read(node: Node, known: dict[Node, int]) -> int:
     """How many elements `node` is made of, at least 1, however often it repeats them."""
-    for n in toposort([node], lambda n: () if n in known else n.src):
+    for n in toposort([node], known=known):
         if n.op in ELEMENTWISE or n.op in MOVEMENT:
             known[n] = min(n.numel, sum(known[s] for s in dict.fromkeys(n.src)))
         else:

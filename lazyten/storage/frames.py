@@ -250,7 +250,7 @@ class Frame:
     def real(self, template: Node) -> Node:
         """The graph over real memory."""
         known, rules = self._real, []
-        for node in toposort([template], lambda n: () if n in known else n.src):
+        for node in toposort([template], known=known):
             if node in known:
                 continue
             if node.op is Op.BUFFER and isinstance(node.arg, Source):

@@ -146,7 +146,7 @@ def position(node: Node) -> Position:
     found = _positions.get(node)
     if found is not None:
         return found
-    for n in toposort([node], lambda n: () if n in _positions else n.src):
+    for n in toposort([node], known=_positions):
         if n not in _positions:
             _positions[n] = _position(n)
     return _positions[node]

@@ -158,15 +158,17 @@ class View:
                       for condition in inside(i, *span)]
 
     def read(self, flat: Array) -> Array:
-        """Its elements of a buffer: a read-only alias of it, or with a mask, a copy."""
+        """Its elements of a flat array: a read-only alias of it, or with a mask, a copy."""
+        flat = np.ascontiguousarray(flat)
         box = self.box
         if self.size == 0 or (0, 0) in box:
             return np.zeros(self.shape, flat.dtype)
         corner = self.offset + sum(start * s
                                    for (start, _), s in zip(box, self.strides, strict=True))
-        inner = np.lib.stride_tricks.as_strided(
-            flat[corner:], [stop - start for start, stop in box],
-            [s * flat.strides[0] for s in self.strides], writeable=False)
+        step = flat.strides[0]
+        inner: Array = np.ndarray([stop - start for start, stop in box], flat.dtype, flat,
+                                  corner * step, [s * step for s in self.strides])
+        inner.flags.writeable = False
         if self.mask is None:
             return inner
         padded = np.zeros(self.shape, flat.dtype)

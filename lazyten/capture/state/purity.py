@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
 
+from lazyten.autodiff.watching import watch
 from lazyten.storage import tracing
 
 _OUTSIDE = "do it outside, with what the function returns"
@@ -40,8 +41,9 @@ def pure(observer: tracing.Observer) -> Iterator[None]:
     """Within this block, as long as the observer listens, what would happen only while tracing is
     refused with the line that does it."""
     hook = _Hook(observer)
-    watch = hook.watch()  # held until the end: Python 3.11 drops it with the hook, and calls it
-    sys.setprofile(watch)  # once more if the hook went while a call was about to be told of
+    told = watch.hook = hook.watch()  # held until the end: Python 3.11 drops it with the hook, and
+    watch.aside = None  # calls it once more if the hook went while a call was about to be told of
+    sys.setprofile(told)
     try:
         yield
     finally:
@@ -55,6 +57,7 @@ class _Hook:
     def __init__(self, observer: tracing.Observer) -> None:
         self.observer = observer
         self.before: Any = sys.getprofile()
+        self.outer = watch.hook, watch.aside
         self.is_there = True
         self.harmless: set[type] = {ModuleType}  # what methods were called of
         self.classes: set[type] = set()  # whose own were called, such as object.__new__
@@ -64,6 +67,7 @@ class _Hook:
         if not self.is_there:
             return
         self.is_there = False
+        watch.hook, watch.aside = self.outer
         if self.before is None or callable(self.before):
             sys.setprofile(self.before)
         else:  # cProfile's: it sits where the hook does, and is no function

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from types import FunctionType
 from typing import Any, Generic, Self, TypeVar, overload
 from weakref import WeakValueDictionary
@@ -39,6 +40,26 @@ leaves: WeakValueDictionary[int, Any] = WeakValueDictionary()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
 results: type[Any]
 """The class of what operations give: `Tensor`, whose module imports all parts."""
+
+KEPT_VIEWS = 2048
+"""Shapes and strides of views that are kept: a program makes the same ones again and again."""
+
+
+@lru_cache(KEPT_VIEWS)
+def _shape_after(shape: Shape, moves: Moves) -> Size:
+    """The shape that moves make of another."""
+    for op, arg in moves:
+        shape = out_shape(op, shape, arg)
+    return Size(shape)
+
+
+@lru_cache(KEPT_VIEWS)
+def _tracker_after(shape: Shape, moves: Moves) -> ShapeTracker:
+    """How what moves make of an array of this shape lies in its memory."""
+    tracker = ShapeTracker.of(shape)
+    for op, arg in moves:
+        tracker = tracker.moved(op, arg)
+    return tracker
 
 
 def made_of_parts(owner: C) -> C:
@@ -179,17 +200,12 @@ class Handle(Generic[Tensor]):
     @property
     def shape(self) -> Size:
         """The size of each axis."""
-        shape = self._storage.shape
-        for op, arg in self._moves:
-            shape = out_shape(op, shape, arg)
-        return Size(shape)
+        shape, moves = self._storage.shape, self._moves
+        return _shape_after(shape, moves) if moves else Size(shape)
 
     @property
     def _tracker(self) -> ShapeTracker:
-        tracker = ShapeTracker.of(self._storage.shape)
-        for op, arg in self._moves:
-            tracker = tracker.moved(op, arg)
-        return tracker
+        return _tracker_after(self._storage.shape, self._moves)
 
     @property
     def dtype(self) -> DType:

@@ -14,7 +14,7 @@ from lazyten.frontend.core.functions import ValuesAndIndices
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.methods.order import order_along
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, const, expand, gather, iota, move, reshape, scatter
+from lazyten.ir.node import Node, cast, const, gather, iota, move, reshape, scatter
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import ordering
 from lazyten.operators.math import elementwise as ew
@@ -41,6 +41,10 @@ class CountingMethods(TensorCore[Tensor]):
         them, and how often each occurs. Each NaN is different. Computed at once."""
         axis = None if dim is None else shapes.axis(dim, self.ndim, "unique")
         lines = _lines(self, axis)
+        if lines.shape[1] == 1 and lines.dtype.kind in "iu" and not (return_inverse
+                                                                     or return_counts):
+            lines = np.sort(lines, 0)  # equal integers are the same: which is first does not matter
+            return _runs(self, axis, lines, np.arange(len(lines)), False, False)
         order = np.lexsort(lines.T[::-1]) if lines.shape[1] else np.arange(len(lines))
         return _runs(self, axis, lines, order, return_inverse, return_counts)
 
@@ -192,13 +196,13 @@ def _runs(x: TensorCore[Tensor], axis: int | None, lines: Array, order: Array, i
     in_order = lines[order]
     new = np.ones(len(lines), bool)
     new[1:] = (in_order[1:] != in_order[:-1]).any(1)
-    first = x._fresh(order[new].astype(np.int64)).node
-    whole = axis is None or not x.shape
-    rows = reshape(x.detach().node, (x.numel(),)) if whole else x.detach().node
-    along = 0 if axis is None or whole else axis
-    shape = tuple(first.numel if a == along else 1 for a in range(len(rows.shape)))
-    wide = tuple(first.numel if a == along else n for a, n in enumerate(rows.shape))
-    result = [x._fresh(gather(rows, along, expand(reshape(first, shape), wide)))]
+    chosen = in_order[new]
+    if axis is not None and x.shape:
+        others = (n for a, n in enumerate(x.shape) if a != axis)
+        chosen = np.moveaxis(chosen.reshape(len(chosen), *others), 0, axis)
+    else:
+        chosen = chosen.reshape(-1)
+    result = [x._copy_of(chosen, x.dtype, x.device)]
     if inverse:
         places = np.empty(len(lines), np.int64)
         places[order] = np.cumsum(new) - 1

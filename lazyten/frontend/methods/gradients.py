@@ -9,6 +9,7 @@ from weakref import finalize, ref
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.autodiff.watching import runs_none
 from lazyten.execution import background
 from lazyten.frontend.core.handle import leaves
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
@@ -68,6 +69,7 @@ class GradientMethods(TensorCore[Tensor]):
                 t._collect(part, create_graph)
         return list({t._leaf_id: part for t, part in parts if t.is_leaf}.items())
 
+    @runs_none
     def _add_to_leaves(self, parts: Sequence[tuple[int, Node]], retain_graph: bool,
                        create_graph: bool = False) -> None:
         """Add these gradients to `.grad` of leaves that have these ids, and give up the graph."""

@@ -155,7 +155,8 @@ class IndexingMethods(TensorCore[Tensor]):
         for entry in indexing.entries(tuple(marked), self.shape):
             array = arrays[entry.number] if isinstance(entry, _Array) else None
             if array is not None:
-                if array.dtype is dt.bool_:
+                is_mask = array.dtype is dt.bool_
+                if is_mask:
                     if entry.number not in masks:
                         self._check_mask(array, axis)
                         masks[entry.number] = list(array.nonzero(as_tuple=True))
@@ -163,7 +164,7 @@ class IndexingMethods(TensorCore[Tensor]):
                 else:
                     self._check_on_host(given[entry.number], array, axis)
                 at = sum(b is None or isinstance(b, slice) for b in basic)
-                found.append(Indexed(at, axis, array.node))
+                found.append(Indexed(at, axis, array.node, is_mask))
                 used.append(array)
             basic.append(entry if array is None else slice(None))
             axis += entry is not None

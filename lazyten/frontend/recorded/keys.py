@@ -5,7 +5,7 @@ for what the same step does another time, and the tensors among the arguments in
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from threading import get_ident
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.memory_format import MemoryFormat
+from lazyten.frontend.core.size import Size
 from lazyten.frontend.recorded.lifting import lift
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
@@ -85,16 +86,18 @@ def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
 
 def device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """The device of the first tensor among arguments."""
-    first = next(_tensors(args, kwargs), None)
-    return None if first is None else first._storage.device
+    found = _tensors(args, kwargs)
+    return found[0]._storage.device if found else None
 
 
-def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Handle[Any]]:
+def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Handle[Any]]:
+    found: list[Handle[Any]] = []
     for x in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(x, Handle):
-            yield x
-        elif type(x) in (list, tuple):
-            yield from (one for one in x if isinstance(one, Handle))
+            found.append(x)
+        elif x.__class__ is list or x.__class__ is tuple:
+            found += [one for one in x if isinstance(one, Handle)]
+    return found
 
 
 def begun(device: str) -> Frame:
@@ -143,6 +146,23 @@ def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
                 return False
         else:
             return False
+    return True
+
+
+def are_plain(args: Iterable[Any]) -> bool:
+    """Whether no argument has code of the user's, such as a function or an object of a class of
+    theirs."""
+    for x in args:
+        kind = x.__class__
+        if kind is tuple or kind is list or kind is Size:
+            if not are_plain(x):
+                return False
+        elif kind is slice:
+            if not are_plain((x.start, x.stop, x.step)):
+                return False
+        elif kind is not float and kind not in _PLAIN or kind is type:
+            if not (isinstance(x, Handle) and kind.__module__.startswith("lazyten.")):
+                return False
     return True
 
 

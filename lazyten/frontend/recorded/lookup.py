@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from lazyten.autodiff.watching import unwatched, watch
 from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.complex_forms import in_complex, is_complex
@@ -19,6 +20,7 @@ from lazyten.frontend.recorded.keys import (
     add_aliases,
     add_by_name,
     add_to_key,
+    are_plain,
     are_read_alone,
     begun,
     device_of,
@@ -63,13 +65,20 @@ def recorded(function: Callable[P, R]) -> Callable[P, R]:
         try:
             if here.first_serial is None and tracing.active is None and not _stack.levels:
                 return _found(function, args, kwargs)
-            if not is_complex(args):
-                return function(*args, **kwargs)
-            raise ComplexError
+            if watch.hook is not None and are_plain(args) and are_plain(kwargs.values()):
+                return unwatched(_real, function, args, kwargs)
+            return _real(function, args, kwargs)
         except ComplexError:
             pass
         return in_complex(function, args, kwargs)
     return cast(Callable[P, R], found)
+
+
+def _real(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an operation that is not looked up. ComplexError if it is given a complex tensor."""
+    if is_complex(args):
+        raise ComplexError
+    return function(*args, **kwargs)
 
 
 def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

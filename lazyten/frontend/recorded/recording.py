@@ -137,7 +137,7 @@ class StandIns:
 
     def _weight(self) -> int:
         given = {*self.templates}
-        made = toposort(self.made, lambda n: () if n in given else n.src)
+        made = toposort(self.made, known=given)
         return 1 + sum([HEAVY.get(n.op, 1) for n in made]) // 4
 
     def writes(self) -> list[Write]:

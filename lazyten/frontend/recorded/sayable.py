@@ -31,7 +31,7 @@ def are_clean(roots: Sequence[Node], first_serial: int) -> bool:
     """Whether nodes stand over sources and constants alone, or memory that was made since.
     Unsayable for a copy from another device, a collective, and a rule for gradients that belongs to
     one step."""
-    order = toposort(roots, lambda n: () if n in clean else n.src)
+    order = toposort(roots, known=clean)
     good = True
     for node in order:
         if node.op in OF_ONE_STEP \

@@ -110,11 +110,13 @@ class Selection:
 
 
 class Indexed(NamedTuple):
-    """An axis with an index array, and what the user knows the axis as."""
+    """An axis with an index array, and what the user knows the axis as. is_inside: whether it has
+    int64 positions that are known to be there, as a mask's are."""
 
     axis: int
     named: int
     array: Node
+    is_inside: bool = False
 
 
 def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection:
@@ -126,8 +128,9 @@ def select(shape: Shape, arrays: Sequence[Indexed], operation: str) -> Selection
     axes = tuple(a.axis for a in arrays)
     common = _common_shape(arrays, operation)
     lines: Node | None = None
-    for axis, named, index in arrays:
-        at = ew.broadcast_to(positions(index, operation, named, shape[axis]), common)
+    for axis, named, index, is_inside in arrays:
+        places = index if is_inside else positions(index, operation, named, shape[axis])
+        at = ew.broadcast_to(places, common)
         if len(arrays) > 1:
             at = cast(at, dt.int64)
         lines = at if lines is None else ew.add(ew.mul(lines, shape[axis]), at)
