@@ -242,6 +242,7 @@ from lazyten.support.errors import LinAlgError as LinAlgError
 from lazyten.support.errors import ModuleAttributeError as ModuleAttributeError
 from lazyten.support.errors import NoAxisError as NoAxisError
 from lazyten.support.errors import NoGradientError as NoGradientError
+from lazyten.support.errors import NotDefinedError as NotDefinedError
 from lazyten.support.errors import NotWrittenError as NotWrittenError
 from lazyten.support.errors import OutOfMemoryError as OutOfMemoryError
 from lazyten.support.errors import ShapeError as ShapeError

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from lazyten.autograd.custom_function import Function
 from lazyten.frontend.tensor import Tensor
 from lazyten.pytorch.modules import function_named
-from lazyten.support.errors import ArgumentError, GradientError
+from lazyten.support.errors import ArgumentError, GradientError, NotDefinedError
 from lazyten.support.grad_mode import is_grad_enabled, no_grad
 from lazyten.support.trees import Branch, flatten, unflatten
 
@@ -50,8 +50,8 @@ class CustomOpDef:
             return self._through(*args, **options)
         kernel = self._kernel
         if kernel is None:
-            raise NotImplementedError(f"{self._qualname}: the operator has no function; give it "
-                                      f"one of lazyten's operations, by lazyten.library.impl")
+            raise NotDefinedError(f"{self._qualname}: the operator has no function; give it "
+                                  f"one of lazyten's operations, by lazyten.library.impl")
         if self._mutates:
             return self._written(kernel, args, options)
         given = inspect.signature(kernel).bind(*args, **options)
@@ -224,8 +224,8 @@ def impl(qualname: str, types: Any = "", func: Any = None, *, lib: Any = None) -
     PyTorch's key. NotImplementedError for a key of gradients."""
     key = types if isinstance(types, str) else ""
     if key.startswith("Autograd"):
-        raise NotImplementedError(f"impl: a function of {qualname} for the key {key}; give its "
-                                  f"gradient by lazyten.library.register_autograd")
+        raise NotDefinedError(f"impl: a function of {qualname} for the key {key}; give its "
+                              f"gradient by lazyten.library.register_autograd")
     kept = "_through" if key in _THROUGH else None if key.startswith(_UNUSED) else "_kernel"
     return _operator(qualname, "impl")._decorated(kept, func)
 

@@ -135,14 +135,14 @@ class MixtureSameFamily(Distribution):
         index = places.reshape(*lead, 1, *[1] * len(self.event_shape))
         return drawn.gather(len(lead), index.expand(*lead, 1, *self.event_shape)).squeeze(len(lead))
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, x: Tensor) -> Tensor:
         """See Distribution."""
-        value = self._validate_sample(value).unsqueeze(self._axis)
+        value = self._validate_sample(x).unsqueeze(self._axis)
         found = self.component_distribution.log_prob(value)
         weights: Tensor = self.mixture_distribution.logits
         return (found + weights.log_softmax(-1)).logsumexp(-1)
 
-    def cdf(self, value: Tensor) -> Tensor:
+    def cdf(self, x: Tensor) -> Tensor:
         """See Distribution."""
-        found = self.component_distribution.cdf(value.unsqueeze(self._axis))
+        found = self.component_distribution.cdf(x.unsqueeze(self._axis))
         return (found * self.mixture_distribution.probs).sum(-1)

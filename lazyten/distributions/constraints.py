@@ -13,7 +13,7 @@ from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg.spectra import eigvalsh
 from lazyten.linalg.triangles import cholesky_ex
-from lazyten.support.errors import ShapeError
+from lazyten.support.errors import NotDefinedError, ShapeError
 
 Bound = Tensor | float
 
@@ -26,7 +26,7 @@ class Constraint:
 
     def check(self, value: Tensor) -> Tensor:
         """Whether each value is inside, as bools of the batch's shape."""
-        raise NotImplementedError(f"{type(self).__name__} does not define check()")
+        raise NotDefinedError(f"{type(self).__name__} does not define check()")
 
     def __repr__(self) -> str:
         held = ", ".join(f"{k}={v}" for k, v in vars(self).items())
@@ -151,8 +151,8 @@ class multinomial(Constraint):
     def __init__(self, upper_bound: int) -> None:
         self.upper_bound = upper_bound
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+    def check(self, x: Tensor) -> Tensor:
+        return (x >= 0).all(-1) & (x.sum(-1) <= self.upper_bound)
 
 
 class _NonnegativeInteger(Constraint):

@@ -58,9 +58,9 @@ class _Half(Distribution):
         """See Distribution."""
         return 2 * self._base.cdf(self._validate_sample(value)) - 1
 
-    def icdf(self, value: Tensor) -> Tensor:
+    def icdf(self, prob: Tensor) -> Tensor:
         """See Distribution."""
-        return self._base.icdf((value + 1) / 2)
+        return self._base.icdf((prob + 1) / 2)
 
     def entropy(self) -> Tensor:
         """See Distribution."""

@@ -15,7 +15,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage import levels, tracing
-from lazyten.support.errors import ArgumentError, NoGradientError
+from lazyten.support.errors import ArgumentError, NoGradientError, NotDefinedError
 from lazyten.support.grad_mode import enable_grad, no_grad
 
 Shape = Sequence[int]
@@ -62,7 +62,7 @@ class Distribution:
     @property
     def support(self) -> Constraint:
         """What values may be."""
-        raise NotImplementedError(f"{type(self).__name__} has no support")
+        raise NotDefinedError(f"{type(self).__name__} has no support")
 
     @property
     def batch_shape(self) -> Size:
@@ -77,17 +77,17 @@ class Distribution:
     @property
     def mean(self) -> Tensor:
         """The mean."""
-        raise NotImplementedError(f"{type(self).__name__} has no mean")
+        raise NotDefinedError(f"{type(self).__name__} has no mean")
 
     @property
     def mode(self) -> Tensor:
         """The most likely value."""
-        raise NotImplementedError(f"{type(self).__name__} has no mode")
+        raise NotDefinedError(f"{type(self).__name__} has no mode")
 
     @property
     def variance(self) -> Tensor:
         """The variance."""
-        raise NotImplementedError(f"{type(self).__name__} has no variance")
+        raise NotDefinedError(f"{type(self).__name__} has no variance")
 
     @property
     def stddev(self) -> Tensor:
@@ -115,7 +115,7 @@ class Distribution:
             return self.rsample(shape[:count])
         if mine.sample is not Distribution.sample:
             return self.sample(shape[:count])
-        raise NotImplementedError(f"{type(self).__name__} cannot be sampled from")
+        raise NotDefinedError(f"{type(self).__name__} cannot be sampled from")
 
     def sample_n(self, n: int) -> Tensor:
         """sample((n,))."""
@@ -123,23 +123,23 @@ class Distribution:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The log of the density, or of the probability, of shape sample_shape + batch_shape."""
-        raise NotImplementedError(f"{type(self).__name__} has no log_prob")
+        raise NotDefinedError(f"{type(self).__name__} has no log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
         """How likely a value is not above this one."""
-        raise NotImplementedError(f"{type(self).__name__} has no cdf")
+        raise NotDefinedError(f"{type(self).__name__} has no cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
         """The value that is not exceeded with this probability."""
-        raise NotImplementedError(f"{type(self).__name__} has no icdf")
+        raise NotDefinedError(f"{type(self).__name__} has no icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values, along a first axis."""
-        raise NotImplementedError(f"{type(self).__name__} has no list of values")
+        raise NotDefinedError(f"{type(self).__name__} has no list of values")
 
     def entropy(self) -> Tensor:
         """The entropy, in nats."""
-        raise NotImplementedError(f"{type(self).__name__} has no entropy")
+        raise NotDefinedError(f"{type(self).__name__} has no entropy")
 
     def perplexity(self) -> Tensor:
         """exp(entropy())."""
@@ -163,8 +163,8 @@ class Distribution:
         """What a subclass's expand() makes its result of: _instance, or one without values.
         NotImplementedError in a subclass of that with an `__init__` of its own, and no expand()."""
         if _instance is None and type(self).__init__ != cls.__init__:
-            raise NotImplementedError(f"{type(self).__name__}, a subclass of {cls.__name__} with "
-                                      f"an __init__ of its own, needs an expand() of its own, too")
+            raise NotDefinedError(f"{type(self).__name__}, a subclass of {cls.__name__} with "
+                                  f"an __init__ of its own, needs an expand() of its own, too")
         return object.__new__(type(self)) if _instance is None else _instance
 
     def _extended_shape(self, sample_shape: Shape = ()) -> Size:

@@ -12,7 +12,7 @@ from lazyten.distributions.distribution import sum_rightmost
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, NotDefinedError
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -51,14 +51,14 @@ class Transform:
         return self._call(x)
 
     def _call(self, x: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} does not define _call()")
+        raise NotDefinedError(f"{type(self).__name__} does not define _call()")
 
     def _inverse(self, y: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} has no inverse")
+        raise NotDefinedError(f"{type(self).__name__} has no inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """log |dy / dx|."""
-        raise NotImplementedError(f"{type(self).__name__} has no log_abs_det_jacobian()")
+        raise NotDefinedError(f"{type(self).__name__} has no log_abs_det_jacobian()")
 
     def forward_shape(self, shape: Any) -> Any:
         """The shape of y."""

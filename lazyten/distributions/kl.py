@@ -34,7 +34,7 @@ from lazyten.distributions.transformed import LogNormal, Pareto, TransformedDist
 from lazyten.frontend.array_functions import broadcast_shapes
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, NotDefinedError
 
 Rule = Callable[[Any, Any], Tensor]
 _RULES: dict[tuple[type, type], Rule] = {}
@@ -53,9 +53,9 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     fitting = [(type(p).__mro__.index(a) + type(q).__mro__.index(b), rule)
                for (a, b), rule in _RULES.items() if isinstance(p, a) and isinstance(q, b)]
     if not fitting:
-        raise NotImplementedError(f"kl_divergence of {type(p).__name__} and {type(q).__name__}: "
-                                  f"no formula is known; add one by register_kl, or average "
-                                  f"p.log_prob(x) - q.log_prob(x) over samples of p")
+        raise NotDefinedError(f"kl_divergence of {type(p).__name__} and {type(q).__name__}: "
+                              f"no formula is known; add one by register_kl, or average "
+                              f"p.log_prob(x) - q.log_prob(x) over samples of p")
     return min(fitting, key=lambda found: found[0])[1](p, q)
 
 
@@ -180,16 +180,16 @@ def _multivariate_normals(p: MultivariateNormal, q: MultivariateNormal) -> Tenso
 @register_kl(Independent, Independent)
 def _independents(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
-        raise NotImplementedError("kl_divergence of Independents of different "
-                                  "reinterpreted_batch_ndims: no formula is known")
+        raise NotDefinedError("kl_divergence of Independents of different "
+                              "reinterpreted_batch_ndims: no formula is known")
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
-        raise NotImplementedError("kl_divergence of TransformedDistributions with different "
-                                  "transforms: no formula is known")
+        raise NotDefinedError("kl_divergence of TransformedDistributions with different "
+                              "transforms: no formula is known")
     return kl_divergence(p.base_dist, q.base_dist)
 
 
@@ -201,8 +201,8 @@ def _log_normals(p: LogNormal, q: LogNormal) -> Tensor:
 @register_kl(Binomial, Binomial)
 def _binomials(p: Binomial, q: Binomial) -> Tensor:
     if bool((p.total_count < q.total_count).any()):
-        raise NotImplementedError("kl_divergence of Binomials, the second of more trials: no "
-                                  "formula is known")
+        raise NotDefinedError("kl_divergence of Binomials, the second of more trials: no "
+                              "formula is known")
     one = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     found = p.total_count * one
     return choose((p.total_count > q.total_count).expand(found.shape), math.inf, found)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from lazyten.distributions import constraints
@@ -109,6 +110,12 @@ class Wishart(ExponentialFamily):
         super().__init__(batch, matrix.shape[-2:], validate_args)
         if self._looks:
             self._check_df(matrix.shape[-1])
+
+    def rsample(self, sample_shape: Sequence[int] = (),
+                max_try_correction: int | None = None) -> Tensor:
+        """See Distribution. (max_try_correction, how often PyTorch draws anew what is singular,
+        changes nothing: these samples are products of triangles that are not.)"""
+        return super().rsample(sample_shape)
 
     def _check_df(self, size: int) -> None:
         least = self.df.min().item()

@@ -35,7 +35,7 @@ from lazyten.frontend.functions import arange, cat, eye, stack
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import pad, softplus
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, NotDefinedError, ShapeError
 
 # ---- vectors and matrices ------------------------------------------------------------------------
 
@@ -94,8 +94,8 @@ class CorrCholeskyTransform(Transform):
         part = _below(y) / _below(left).sqrt()
         return (part.log1p() - (-part).log1p()) / 2
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Of the numbers below y's diagonal."""
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
+        """Of the numbers below y's diagonal. (intermediates: PyTorch's cache, which is empty.)"""
         left = 1 - y.square().cumsum(-1)
         sticks = 0.5 * _below(left, -2).log().sum(-1)
         return sticks - 2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
@@ -336,7 +336,7 @@ class ConstraintRegistry:
     def __call__(self, constraint: Constraint) -> Transform:
         """The transform. NotImplementedError if there is none for such a constraint."""
         if type(constraint) not in self._registry:
-            raise NotImplementedError(f"no transform is known to {constraint}; register one")
+            raise NotDefinedError(f"no transform is known to {constraint}; register one")
         return self._registry[type(constraint)](constraint)
 
 

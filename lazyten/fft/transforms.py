@@ -2,27 +2,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from lazyten.fft.plans import plan_for
 from lazyten.fft.stages import transformed
+from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.complex_forms import in_floats
-from lazyten.frontend.core.keywords import taking_aliases
 from lazyten.frontend.functions import zeros
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Sizes = Sequence[int] | None
 LAST_TWO = (-2, -1)
 
 
+def takes_signals(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator: `checks_tensors`, and with it `out`, for what takes real and complex numbers."""
+    return checks_tensors(function, complex_too=True)
+
+
 # ---- one axis ------------------------------------------------------------------------------------
 
-@taking_aliases
+@takes_signals
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along an axis: out[k] = sum of in[j] e^(-2 pi i jk / n).
 
@@ -31,33 +38,33 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     return _along(_taken(input, "fft"), n, dim, norm, False, "fft")
 
 
-@taking_aliases
+@takes_signals
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """What undoes fft: e^(+2 pi i jk / n), divided by n unless norm says otherwise."""
     return _along(_taken(input, "ifft"), n, dim, norm, True, "ifft")
 
 
-@taking_aliases
+@takes_signals
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """fft of real numbers, of which the second half is the first one mirrored and conjugated: the
     first n // 2 + 1 numbers."""
     return _half_along(_real(input, "rfft"), n, dim, norm, False, "rfft")
 
 
-@taking_aliases
+@takes_signals
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """What undoes rfft: n real numbers, 2 (m - 1) of m unless n is given."""
     return _real_along(_taken(input, "irfft"), n, dim, norm, True, "irfft")
 
 
-@taking_aliases
+@takes_signals
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """fft of a signal of which the second half is the first one mirrored and conjugated, and is
     not given: n real numbers, 2 (m - 1) of m unless n is given."""
     return _real_along(_taken(input, "hfft"), n, dim, norm, False, "hfft")
 
 
-@taking_aliases
+@takes_signals
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """What undoes hfft."""
     return _half_along(_real(input, "ihfft"), n, dim, norm, True, "ihfft")
@@ -65,78 +72,78 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 # ---- several axes --------------------------------------------------------------------------------
 
-@taking_aliases
+@takes_signals
 def fftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
     """fft along several axes, or all; s: their lengths."""
     return _along_all(_taken(input, "fftn"), s, dim, norm, False, "fftn")
 
 
-@taking_aliases
+@takes_signals
 def ifftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
     """ifft along several axes, or all; s: their lengths."""
     return _along_all(_taken(input, "ifftn"), s, dim, norm, True, "ifftn")
 
 
-@taking_aliases
+@takes_signals
 def rfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
     """rfft along the last of several axes, and fft along the others."""
     return _halved(input, s, dim, norm, False, "rfftn")
 
 
-@taking_aliases
+@takes_signals
 def irfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
     """ifft along all of several axes but the last, and irfft along that."""
     return _made_real(input, s, dim, norm, True, "irfftn")
 
 
-@taking_aliases
+@takes_signals
 def hfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
     """fft along all of several axes but the last, and hfft along that."""
     return _made_real(input, s, dim, norm, False, "hfftn")
 
 
-@taking_aliases
+@takes_signals
 def ihfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
     """ihfft along the last of several axes, and ifft along the others."""
     return _halved(input, s, dim, norm, True, "ihfftn")
 
 
-@taking_aliases
+@takes_signals
 def fft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
          norm: str | None = None) -> Tensor:
     """fftn along the last two axes."""
     return fftn(input, s, dim, norm)
 
 
-@taking_aliases
+@takes_signals
 def ifft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
           norm: str | None = None) -> Tensor:
     """ifftn along the last two axes."""
     return ifftn(input, s, dim, norm)
 
 
-@taking_aliases
+@takes_signals
 def rfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
           norm: str | None = None) -> Tensor:
     """rfftn along the last two axes."""
     return rfftn(input, s, dim, norm)
 
 
-@taking_aliases
+@takes_signals
 def irfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
            norm: str | None = None) -> Tensor:
     """irfftn along the last two axes."""
     return irfftn(input, s, dim, norm)
 
 
-@taking_aliases
+@takes_signals
 def hfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
           norm: str | None = None) -> Tensor:
     """hfftn along the last two axes."""
     return hfftn(input, s, dim, norm)
 
 
-@taking_aliases
+@takes_signals
 def ihfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
            norm: str | None = None) -> Tensor:
     """ihfftn along the last two axes."""
@@ -145,11 +152,8 @@ def ihfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
 
 # ---- arguments -----------------------------------------------------------------------------------
 
-def _taken(x: object, operation: str) -> Tensor:
+def _taken(x: Tensor, operation: str) -> Tensor:
     """What is transformed: complex, or real of a float type. DTypeError for what cannot be."""
-    if not isinstance(x, Tensor):
-        raise DTypeError(f"{operation}: {type(x).__name__} {x!r:.40} is not a tensor; wrap it in "
-                         f"lazyten.tensor()")
     if not x.dtype.is_float and not x.dtype.is_complex:
         x = x.to(dtype=dt.default_float)
     if x.dtype.component not in dt.COMPLEX:

@@ -147,12 +147,14 @@ def _triangle(row: int, column: int, offset: int, lower: bool, dtype: DTypeLike 
     return Tensor._copy_of(np.array(np.nonzero(mask if lower else ~mask)), dtype, device)
 
 
+@making
 def tril_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = None,
                  device: str | None = None) -> Tensor:
     """(2, n): rows and columns of the elements of a matrix on and below a diagonal."""
     return _triangle(row, col, offset, True, dtype, device, "tril_indices")
 
 
+@making
 def triu_indices(row: int, col: int, offset: int = 0, dtype: DTypeLike | None = None,
                  device: str | None = None) -> Tensor:
     """(2, n): rows and columns of the elements of a matrix on and above a diagonal."""

@@ -16,9 +16,11 @@ from lazyten.support.errors import ArgumentError, ShapeError
 def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tuple[Tensor, int]:
     """The area under each piece of a line, and the axis along which these are."""
     axis = shapes.axis(dim, y.ndim, operation)
-    if not y.shape or not y.shape[axis]:
-        raise ShapeError(f"{operation} of shape {y.shape}: it needs elements along axis {dim}")
+    if not y.shape:
+        raise ShapeError(f"{operation} of a number: it needs an axis of values")
     n = y.shape[axis]
+    if not n:  # whatever x is, as in PyTorch
+        return y, axis
     width: Any = dx
     if x is not None:
         width = x.diff(dim=-1 if x.ndim == 1 else dim)
@@ -35,7 +37,7 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tu
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """The integral along an axis of straight lines between values y at x, or dx apart."""
     areas, axis = _areas(y, x, dx, dim, "trapezoid")
-    return areas.sum(axis)
+    return areas.sum(axis, dtype=areas.dtype)
 
 
 trapz = trapezoid

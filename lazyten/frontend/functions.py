@@ -9,7 +9,7 @@ from lazyten.diagnostics.explanation import explain_storages
 from lazyten.execution import realization as _realization
 from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
 from lazyten.frontend.core.complex_forms import in_floats
-from lazyten.frontend.core.keywords import making
+from lazyten.frontend.core.keywords import also_named, making
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
@@ -398,6 +398,7 @@ def bucketize(input: Any, boundaries: Tensor, *, right: bool = False,
 
 
 @takes_out
+@also_named(element="elements", test_element="test_elements")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
          invert: bool = False) -> Tensor:
     """Whether each element is one of `test_elements`, or with `invert` none of them; one of the two

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.core.complex_forms import or_in_complex
+from lazyten.frontend.core.complex_forms import in_floats, or_in_complex
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.storage import tracing
@@ -63,20 +63,30 @@ def asarray(obj: Any, *, dtype: DTypeLike | None = None, device: str | None = No
 
 def _is_shared(made: Tensor, obj: Any) -> bool:
     """Whether as_tensor made a tensor of an object without a copy."""
-    return made is obj or isinstance(obj, np.ndarray) and np.shares_memory(obj, made.numpy())
+    shared = in_floats(made)._storage.shared
+    return made is obj or isinstance(obj, np.ndarray) and shared is not None \
+        and np.shares_memory(obj, shared.array)
 
 
 @or_in_complex
-def from_dlpack(data: Any) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: str | None = None,
+                copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of what another library gives by DLPack, on a CPU: an array,
-    or a capsule of one."""
+    or a capsule of one. device: where the tensor is to be; copy: it is to have memory of its own,
+    or, if that is False, must not (ArgumentError if it would have to)."""
+    kind = type(ext_tensor).__name__
     try:
-        array = np.from_dlpack(Capsule(data) if type(data).__name__ == "PyCapsule" else data)
+        array = np.from_dlpack(Capsule(ext_tensor) if kind == "PyCapsule" else ext_tensor)
     except (AttributeError, BufferError, RuntimeError, TypeError):
-        raise DTypeError(f"from_dlpack of a {type(data).__name__}: it gives no DLPack capsule in a "
+        raise DTypeError(f"from_dlpack of a {kind}: it gives no DLPack capsule in a "
                          f"CPU's memory of a type that NumPy has; convert it first, and detach it "
                          f"from gradients") from None
-    return from_numpy(array) if array.dtype.kind == "c" else _sharing(array, default_device())
+    made = from_numpy(array).to(placed(device)) if array.dtype.kind == "c" else \
+        _sharing(array, placed(device))
+    if copy is False and not _is_shared(made, array):
+        raise ArgumentError(f"from_dlpack with copy=False to '{made.device}': that takes a copy; "
+                            f"leave copy= out")
+    return made.clone() if copy else made
 
 
 class Capsule:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from lazyten.frontend.core.complex_forms import or_in_complex
+from lazyten.frontend.core.keywords import also_named, taking_aliases
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -66,13 +67,15 @@ def set_default_dtype(dtype: DTypeLike) -> None:
     dt.default_float = kind
 
 
-def can_cast(source: DTypeLike, target: DTypeLike) -> bool:
-    """Whether a result of type `source` may be written to a tensor of type `target`: a float not to
+def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
+    """Whether a result of type `from_` may be written to a tensor of type `to`: a float not to
     integers, and nothing but bool to bool."""
-    return dt.category(dt.as_dtype(source)) <= dt.category(dt.as_dtype(target))
+    return dt.category(dt.as_dtype(from_)) <= dt.category(dt.as_dtype(to))
 
 
 @or_in_complex
+@taking_aliases
+@also_named(tensor="a", other="b", scalar="b", scalar1="a", scalar2="b")
 def result_type(a: Tensor | Scalar, b: Tensor | Scalar) -> DType:
     """The dtype that an operation of two tensors or numbers gives."""
     operands: list[Node | Scalar] = [_operand(v) for v in (a, b)]

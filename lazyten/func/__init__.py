@@ -148,11 +148,13 @@ def _vjp_at(call: Call, cotangents: Any) -> Any:
 
 # ---- forward mode --------------------------------------------------------------------------------
 
-def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False,
+        has_aux: bool = False) -> tuple[Any, ...]:
     """(output, tangent of the output), with has_aux (output, tangent, aux), of `func` at `primals`.
 
     primals and tangents: tuples, one entry an argument, alike in shape and dtype. The tangent is
-    the slope of the output as all primals move along their tangents.
+    the slope of the output as all primals move along their tangents. strict: an output that depends
+    on none of them is a GradientError; else its tangent is 0.
     """
     check_function("jvp", func)
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
@@ -161,7 +163,7 @@ def jvp(func: Function, primals: Any, tangents: Any, *, has_aux: bool = False) -
     call = called("jvp", func, primals, {}, all_of("jvp", primals), has_aux)
     given = matching("jvp", tangents, call.nesting, call.leaves, call.input_devices,
                      "the tangents")
-    slopes = _pushed_forward(call, dict(zip(call.leaves, given, strict=True)))
+    slopes = _pushed_forward(call, dict(zip(call.leaves, given, strict=True)), strict)
     made, aux = call.finished_with_aux([*call.nodes, *slopes], call.output_devices * 2)
     output, tangent = unflatten(made, call.shape), unflatten(made, call.shape)
     return (output, tangent, aux) if has_aux else (output, tangent)
@@ -190,11 +192,14 @@ def _jvp_at(call: Call, slopes: Sequence[Node], unknowns: Sequence[Node], *tange
     return unflatten(iter(made), call.shape)
 
 
-def _pushed_forward(call: Call, tangents: dict[Node, Node]) -> list[Node]:
-    """The tangents of the outputs, zeros for those that depend on no input."""
-    nodes = call.nodes
-    return [like(node, 0.0) if t is None else t
-            for node, t in zip(nodes, jvp_of_nodes(nodes, tangents), strict=True)]
+def _pushed_forward(call: Call, tangents: dict[Node, Node], strict: bool = False) -> list[Node]:
+    """The tangents of the outputs, zeros for those that depend on no input. GradientError if there
+    are any in `strict` mode."""
+    nodes, found = call.nodes, jvp_of_nodes(call.nodes, tangents)
+    if strict and None in found:
+        raise GradientError(f"jvp with strict=True: output {found.index(None)} of the function "
+                            f"depends on none of the primals; leave strict= out for a tangent of 0")
+    return [like(node, 0.0) if t is None else t for node, t in zip(nodes, found, strict=True)]
 
 
 # ---- matrices of derivatives ---------------------------------------------------------------------
@@ -211,9 +216,16 @@ def jacrev(func: Function, argnums: ArgNums = 0, *, has_aux: bool = False,
     return Transformed("jacrev", func, _jacobian, "jacrev", blocks, argnums, has_aux)
 
 
-def jacfwd(func: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+def jacfwd(func: Function, argnums: ArgNums = 0, has_aux: bool = False, *,
+           chunk_size: int | None = None, randomness: str = "error") -> Function:
     """The function that gives the Jacobian of `func`, a column of it a jvp: for few inputs; the
-    same as `jacrev`."""
+    same as `jacrev`.
+
+    chunk_size: at most so many columns at once. randomness: `func` runs once for all columns, so
+    random numbers in it are the 'same' for all, whatever is asked for but 'different'."""
+    if randomness not in ("error", "same"):
+        raise ArgumentError(f"jacfwd: randomness={randomness!r}: the function runs once for all "
+                            f"columns; give 'same', or 'error' as by default")
     return Transformed("jacfwd", func, _jacobian, "jacfwd", _columns, argnums, has_aux)
 
 

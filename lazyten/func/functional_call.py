@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lazyten.frontend.core.keywords import also_named, taking_aliases
 from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import replaced
@@ -14,6 +15,8 @@ from lazyten.support.errors import ArgumentError, DTypeError, StateError
 Tensors = Mapping[str, Tensor]
 
 
+@taking_aliases
+@also_named(parameters_and_buffers="parameter_and_buffer_dicts")
 def functional_call(module: Module, parameter_and_buffer_dicts: Tensors | Sequence[Tensors],
                     args: Any = None, kwargs: Mapping[str, Any] | None = None, *,
                     tie_weights: bool = True, strict: bool = False) -> Any:

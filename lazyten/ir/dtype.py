@@ -252,6 +252,6 @@ def promote(a: DType, b: DType) -> DType:
     return {8: int16, 16: int32}.get(unsigned.bits, int64)
 
 
-def promote_types(a: DType | str | type, b: DType | str | type) -> DType:
+def promote_types(type1: DType | str | type, type2: DType | str | type) -> DType:
     """`promote` for users: also of names, Python's and NumPy's types."""
-    return promote(as_dtype(a), as_dtype(b))
+    return promote(as_dtype(type1), as_dtype(type2))

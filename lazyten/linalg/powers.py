@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.autograd.custom_function import Function
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
@@ -54,6 +55,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 
 
 @takes_matrices
+@also_named(other="B")
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """X of which tensordot(A, X, X.ndim) is B. dims: axes of A that come last first."""
     if dims is not None and not isinstance(dims, Sequence):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lazyten.autograd.custom_function import Function
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.functions import eye
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
@@ -81,12 +82,14 @@ def householder_product(A: Tensor, tau: Tensor) -> Tensor:
 
 
 @takes_matrices
+@also_named(input2="tau")
 def orgqr(input: Tensor, tau: Tensor) -> Tensor:
     """See `linalg.householder_product`."""
     return householder_product(input, tau)
 
 
 @takes_matrices
+@also_named(input2="tau", input3="other")
 def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
           ) -> Tensor:
     """Q @ other, or other @ Q unless `left`, where Q, (..., m, m), is the product of the

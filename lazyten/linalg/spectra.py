@@ -7,6 +7,7 @@ import numpy as np
 
 from lazyten.autograd.custom_function import Function
 from lazyten.frontend.array_functions import broadcast_shapes
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
@@ -257,6 +258,7 @@ class _LeastSquares(Function):
 
 
 @takes_matrices
+@also_named(b="B")
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
     """X of (..., n, k) with the least |A X - B|, and the least |X| among them, of (..., m, n) and
     (..., m, k). It is found by singular values, of which those of at most rcond times the largest

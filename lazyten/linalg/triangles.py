@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lazyten.autograd.custom_function import Function
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.functions import cat, eye
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
@@ -75,6 +76,7 @@ def _factor(A: Tensor, upper: bool, checks: bool, operation: str) -> tuple[Tenso
 
 
 @takes_matrices
+@also_named(input2="L")
 def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """X of which L L^H X is B, or L^H L X if L is upper triangular. (`lt.cholesky_solve`.)"""
     check_matrix(B, "cholesky_solve")

@@ -86,10 +86,10 @@ class _Numbered(Module):
         modules.insert(position(index, len(self), self._name(), 1), module)
         self._renumber(modules)
 
-    def pop(self, index: int = -1) -> Any:
+    def pop(self, key: int = -1) -> Any:
         """Take a module out; gives it."""
-        found = self._items()[position(index, len(self), self._name())]
-        del self[index]
+        found = self._items()[position(key, len(self), self._name())]
+        del self[key]
         return found
 
 
@@ -129,6 +129,10 @@ class Sequential(_Numbered):
         """One more before number `index`; gives this container."""
         self._inserted(index, module)
         return self
+
+    def extend(self, sequential: Iterable[Any]) -> Self:
+        """More at the end; gives this container."""
+        return super().extend(sequential)
 
     def __add__(self, other: Sequential) -> Sequential:
         if not isinstance(other, Sequential):

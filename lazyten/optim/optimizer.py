@@ -20,7 +20,7 @@ from lazyten.optim import saved_state
 from lazyten.optim.param_groups import Group, as_list, checked_group, required
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
-from lazyten.support.errors import ArgumentError, LazytenError
+from lazyten.support.errors import ArgumentError, LazytenError, NotDefinedError
 
 State = dict[str, Any]
 Step = Callable[..., Any]
@@ -124,7 +124,7 @@ class Optimizer(tracing.TellsTraces):
 
         closure: recomputes the loss and its gradients first; what it gives is given back.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define step()")
+        raise NotDefinedError(f"{type(self).__name__} does not define step()")
 
     def step_unless(self, skipped: Tensor) -> None:
         """step(), unless the zero-dim bool tensor `skipped` holds."""

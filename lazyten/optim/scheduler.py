@@ -15,7 +15,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.param_groups import Group, short
 from lazyten.storage import tracing
-from lazyten.support.errors import ArgumentError, DTypeError, StateError
+from lazyten.support.errors import ArgumentError, DTypeError, NotDefinedError, StateError
 
 Step = Callable[..., None]
 Rates = list[Any]
@@ -63,7 +63,7 @@ class LRScheduler(tracing.TellsTraces):
 
     def get_lr(self) -> Rates:
         """The rates of the groups now; subclasses define it. Call get_last_lr() instead."""
-        raise NotImplementedError(f"{type(self).__name__} does not define get_lr()")
+        raise NotDefinedError(f"{type(self).__name__} does not define get_lr()")
 
     def get_last_lr(self) -> Rates:
         """The rates that were set last, one a group."""

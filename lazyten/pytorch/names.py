@@ -22,6 +22,8 @@ _INTEGERS = ("no tensors of quantized numbers are there; lazyten.quantize(model)
              "leave of them (docs/quantization.md)")
 _STORAGES = ("what a tensor's values live in is not shown, as they may not be computed yet; "
              "x.numpy() has the values, x.data_ptr() their address, x.untyped_storage() their size")
+_VIEWS = ("what a tensor is a view of is not kept with it; two share memory if their "
+          "untyped_storage().data_ptr() is one number")
 _LIBRARY = ("it is the call of a library that lazyten does not use; the function of the same "
             "purpose without the library's name is in lazyten or in lazyten.nn.functional")
 _ORDER = ("under this name its arguments are in an order of their own, and reductions are numbers; "
@@ -42,7 +44,7 @@ REASONS: tuple[tuple[str, str], ...] = (
      r"|quantized_\w+|per_(tensor|channel)_\w+|qscheme|empty_quantized|fbgemm_\w+|fused_moving_\w+"
      r"|u?int[1-7]|bits?(\d\w*)?|float[48]_e\w+", _INTEGERS),
     (r"PyTorchFile\w+", "files are safetensors; lazyten.load and lazyten.save read and write them"),
-    (r"\w*Storage(Base)?|storage(_type)?|set_", _STORAGES),
+    (r"\w*Storage(Base)?|storage(_type)?|set_", _STORAGES), (r"_is_view|_base", _VIEWS),
     (r"(cudnn|miopen|mkldnn|native|slow|legacy)_\w+", _LIBRARY),
     (r"batch_norm\w*|instance_norm|embedding(_bag|_renorm_)?|ctc_loss|kl_div|triplet_margin_loss"
      r"|(margin_ranking|(cosine|hinge)_embedding|poisson_nll)_loss"
@@ -75,7 +77,7 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 
 TENSOR_METHODS = (
-    "apply_", "ccol_indices", "chalf",
+    "_base", "_is_view", "apply_", "ccol_indices", "chalf",
     "coalesce", "col_indices", "crow_indices", "dense_dim",
     "dequantize", "eig", "imag", "indices", "int_repr", "is_coalesced",
     "is_shared", "lstsq", "map2_", "map_",

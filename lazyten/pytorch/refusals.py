@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
+from lazyten.support.errors import NotDefinedError
+
 
 class Refused:
-    """A class or function that is not there; NotImplementedError when it is called, or asked
+    """A class or function that is not there; NotDefinedError when it is called, or asked
     whether it is true. What is below it is refused as it is.
 
     name: PyTorch's, without `torch.`; reason: why it is not there, and what to use instead.
@@ -19,7 +21,7 @@ class Refused:
         self.__dict__.update(__name__=name.rpartition(".")[2], _name=name, __doc__=reason)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(f"{self._name}: {self.__doc__}")
+        raise NotDefinedError(f"{self._name}: {self.__doc__}")
 
     __call__ = _refuse
 
@@ -53,7 +55,7 @@ class Refused:
 
 
 class _Nothings(type):
-    """Of classes of nothing: no instances, and NotImplementedError where one is to be made."""
+    """Of classes of nothing: no instances, and NotDefinedError where one is to be made."""
 
     why: str
 
@@ -61,7 +63,7 @@ class _Nothings(type):
         return False
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(f"{cls.__name__}: {cls.why}")
+        raise NotDefinedError(f"{cls.__name__}: {cls.why}")
 
 
 def class_of_nothing(name: str, reason: str) -> type:
@@ -87,6 +89,11 @@ class UnpackedDualTensor(NamedTuple):
     tangent: None = None
 
 
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+    """A tensor without a tangent."""
+    return UnpackedDualTensor(tensor)
+
+
 def unchanged(given: Any) -> Any:
     """What is given: a decorator that marks a function for what lazyten does without marks."""
     return given
@@ -98,7 +105,7 @@ def marking(*given: Any, **options: Any) -> Callable[[Any], Any]:
 
 
 MARKS: dict[str, Callable[..., Any]] = {
-    "autograd.forward_ad.unpack_dual": UnpackedDualTensor, "fx.wrap": unchanged,
+    "autograd.forward_ad.unpack_dual": unpack_dual, "fx.wrap": unchanged,
     "distributed.rpc.api._require_initialized": unchanged,
     "onnx.symbolic_helper.parse_args": marking, "utils.data.datapipes.functional_datapipe": marking}
 """Names beside others that are refused: what marks functions where programs define them, and what

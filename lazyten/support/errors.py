@@ -131,6 +131,11 @@ class KindError(DTypeError, ArgumentError):
     TypeError and a ValueError."""
 
 
+class NotDefinedError(LazytenError, NotImplementedError):
+    """What others of its kind have, and a class or an object does not define; also a
+    NotImplementedError."""
+
+
 class MissingFileError(ArgumentError, FileNotFoundError):
     """A file to be read that is not there; also a FileNotFoundError."""
 

@@ -273,7 +273,7 @@ def test_an_option_may_have_no_default() -> None:
     with pytest.raises(lt.ArgumentError, match="'lr', which has no default"):
         lt.optim.Optimizer([lt.ones(2)], {"lr": required})
     opt = lt.optim.Optimizer([{"params": [lt.ones(2)], "lr": 1}], {"lr": required})
-    with pytest.raises(NotImplementedError, match="step"):
+    with pytest.raises(lt.NotDefinedError, match="step"):
         opt.step()
 
 

@@ -163,7 +163,7 @@ def test_what_a_jitted_function_gives_of_a_step_is_what_it_is_after_it(look: Any
     (lambda o: S.ChainedScheduler([S.ReduceLROnPlateau(o)]), lt.ArgumentError, "metric"),
     (lambda o: S.ChainedScheduler([S.StepLR(o, 2)], lt.optim.SGD([lt.ones(1)])),
      lt.ArgumentError, "another optimizer"),
-    (lambda o: S.LRScheduler(o), NotImplementedError, "get_lr"),
+    (lambda o: S.LRScheduler(o), lt.NotDefinedError, "get_lr"),
     (lambda o: S.StepLR(o, 2).load_state_dict(3), lt.StateError, "no scheduler's state"),
     (lambda o: SWALR(o, 0.1, anneal_epochs=-1), lt.ArgumentError, "anneal_epochs=-1"),
     (lambda o: get_ema_avg_fn(2.0), lt.ArgumentError, "decay=2.0"),

@@ -372,7 +372,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: default_collate([object()]), lt.DTypeError, "collate_fn"),
     (lambda: default_collate([np.array(["a"])]), lt.DTypeError, "collate_fn"),
     (lambda: default_collate([np.ones(2), np.ones(3)]), lt.ShapeError, "stack"),
-    (lambda: iter(Sampler()), NotImplementedError, "__iter__"),
+    (lambda: iter(Sampler()), lt.NotDefinedError, "__iter__"),
     (lambda: Nothing()[0], NotImplementedError, "Nothing"),
     (lambda: Subset(range(3), [5])[0], IndexError, "range")]
 

@@ -22,7 +22,7 @@ from lazyten.utils.tensorboard import SummaryWriter
     (lambda: lt.nn.CrossMapLRN2d(5), r"^nn\.CrossMapLRN2d: .*nn\.LocalResponseNorm"),
     (lambda: new_class("Mine", (SummaryWriter,))(), r"^Mine: .*tensorboardX")])
 def test_using_what_is_refused_says_why(use: Callable[[], Any], message: str) -> None:
-    with pytest.raises(NotImplementedError, match=message):
+    with pytest.raises(lt.NotDefinedError, match=message):
         use()
 
 

@@ -68,7 +68,8 @@ def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
     """What an operation gives by its form. DTypeError, with its name, if it has none."""
     name = name_of(operation)
-    others = dict(kwargs)
+    names: dict[str, str] = getattr(operation, "also_named", {})
+    others = {names.get(given, given): value for given, value in kwargs.items()}
     if "input" in others:
         args = (others.pop("input"), *args)
     out = others.pop("out", None)

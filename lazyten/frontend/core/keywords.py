@@ -67,11 +67,21 @@ def parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], tuple[
     return code.co_varnames[:positional], code.co_varnames[positional:named], several
 
 
+def also_named(**aliases: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: PyTorch takes parameters of this function by other names, too. aliases: the
+    parameter of each such name."""
+    def noted(function: Callable[P, R]) -> Callable[P, R]:
+        function.__dict__["also_named"] = aliases
+        return function
+    return noted
+
+
 def aliases_of(function: Callable[..., object]) -> dict[str, str]:
     """The other names of a function's parameters."""
     positional, named, several = parameters(function)
     names = {*positional, *named, several}
-    return {a: name for a, name in ALIASES.items() if name in names and a not in names}
+    found = ALIASES | getattr(function, "also_named", {})
+    return {a: name for a, name in found.items() if name in names and a not in names}
 
 
 def taking_aliases(function: Callable[P, R]) -> Callable[P, R]:
@@ -83,9 +93,11 @@ def taking_aliases(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def named(*args: Any, **kwargs: Any) -> R:
-        if several in kwargs:
-            args = (*args, kwargs.pop(several))
-        return function(*args, **(renamed(kwargs, aliases) if kwargs else kwargs))
+        if kwargs:
+            kwargs = renamed(kwargs, aliases)
+            if several in kwargs:
+                args = (*args, kwargs.pop(several))
+        return function(*args, **kwargs)
     return cast(Callable[P, R], named)
 
 

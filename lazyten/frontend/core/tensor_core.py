@@ -8,6 +8,7 @@ from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.gradients import Gradients
 from lazyten.frontend.core.handle import DTypeLike
 from lazyten.frontend.core.in_place import shown_as
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.core.memory_format import (
     MemoryFormat,
     contiguous_format,
@@ -73,6 +74,7 @@ class TensorCore(Gradients[Tensor]):
             return self._moved((Op.RESHAPE, new))
         return self._result(move(Op.RESHAPE, self.node, new), self)
 
+    @also_named(size="shape", dtype="shape")
     def view(self, *shape: Any) -> Tensor:
         """reshape() that is a view or a ShapeError."""
         if len(shape) == 1 and isinstance(shape[0], DType):
@@ -174,6 +176,7 @@ class TensorCore(Gradients[Tensor]):
             raise ShapeError(f"mT of shape {self.shape}: a matrix has at least 2 axes")
         return self.transpose(-2, -1)
 
+    @also_named(shape="size")
     def expand(self, *size: Any) -> Tensor:
         """Axes of size 1 repeated, and new ones in front; a view, nothing is copied."""
         new = shapes.expanded(self.shape, size)

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 from lazyten.execution import background
 from lazyten.execution import realization as _realization
 from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.core.operands import Operands, node_of
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, make, reshape
@@ -95,8 +96,10 @@ class Writing(Operands[Tensor]):
         others = [right] if isinstance(right, Handle) else []
         return self._update(operation, function(self.node, node_of(right)), *others)
 
-    def copy_(self, source: Any) -> Self:
-        """Take over the values of `source`, broadcast to this shape and converted to this dtype."""
+    @also_named(other="source")
+    def copy_(self, source: Any, non_blocking: bool = False) -> Self:
+        """Take over the values of `source`, broadcast to this shape and converted to this dtype.
+        (non_blocking changes nothing: copies wait for nothing but the value.)"""
         return self._copy_from(source, "copy_")
 
     def _copy_from(self, source: Any, operation: str) -> Self:

@@ -67,21 +67,23 @@ class ConversionMethods(TensorCore[Tensor]):
             result = result.contiguous(memory_format)
         return result.clone(memory_format) if copy and result is self else result._same()
 
-    def cpu(self) -> Tensor:
+    def cpu(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """This tensor on the cpu."""
-        return self.to(device="cpu")
+        return self.to(device="cpu", memory_format=memory_format)
 
-    def cuda(self, device: str | int | None = None, non_blocking: bool = False) -> Tensor:
+    def cuda(self, device: str | int | None = None, non_blocking: bool = False,
+             memory_format: MemoryFormat = preserve_format) -> Tensor:
         """This tensor on an NVIDIA GPU: the first, or that of a number or name. (non_blocking
         changes nothing: copies wait for nothing but the value.)"""
-        return self.to(device=gpu(device))
+        return self.to(device=gpu(device), memory_format=memory_format)
 
     @overload
     def type(self) -> str: ...
     @overload
-    def type(self, dtype: DTypeLike) -> Tensor: ...
+    def type(self, dtype: DTypeLike, non_blocking: bool = False) -> Tensor: ...
 
-    def type(self, dtype: DTypeLike | None = None) -> Tensor | str:
+    def type(self, dtype: DTypeLike | None = None,
+             non_blocking: bool = False) -> Tensor | str:
         """This tensor in another dtype; without one, the name of its kind: 'lazyten.FloatTensor'.
 
         dtype may be PyTorch's name of such a kind, too, or the kind itself: 'torch.FloatTensor',

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self, SupportsIndex, TypeVar
 import numpy as np
 
 from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.core.writing import without_leading_ones
 from lazyten.frontend.methods.gathering import adder
@@ -300,6 +301,7 @@ class IndexingMethods(TensorCore[Tensor]):
                                 f"of size {n}; start at {-n} or more and end at {n} or less")
         return self[(*(slice(None),) * axis, slice(start, start + length))]
 
+    @also_named(tensor="self")
     def split(self, split_size: int | Sequence[int],
               dim: int = 0) -> tuple[Tensor, ...]:
         """Parts of a size (the last may be smaller), or of given sizes, along an axis; views."""

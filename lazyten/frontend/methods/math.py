@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from lazyten.frontend.core.functions import binary, combined, unary
 from lazyten.frontend.core.in_place import in_place
-from lazyten.frontend.core.keywords import numbers_among
+from lazyten.frontend.core.keywords import also_named, numbers_among
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
@@ -97,7 +97,8 @@ class MathMethods(TensorCore[Tensor]):
     copysign_ = in_place(copysign)
     xlogy = binary("xlogy", inverse.xlogy, "self * log(other), and 0 where self is 0.")
     xlogy_ = in_place(xlogy)
-    heaviside = binary("heaviside", composites.heaviside, "0 below 0, 1 above, other at 0.")
+    heaviside = also_named(values="other")(binary(
+        "heaviside", composites.heaviside, "0 below 0, 1 above, other at 0."))
     heaviside_ = in_place(heaviside)
     fmax = binary("fmax", composites.fmax, "The greater; a number rather than NaN.")
     fmin = binary("fmin", composites.fmin, "The lesser; a number rather than NaN.")

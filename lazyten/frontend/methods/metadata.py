@@ -141,11 +141,11 @@ class MetadataMethods(TensorCore[Tensor]):
     is_sparse = is_sparse_csr = is_mkldnn = is_nested = is_quantized = False
     """Other devices of PyTorch, and other ways to store elements: never."""
 
-    def is_pinned(self) -> bool:
+    def is_pinned(self, device: object = None) -> bool:
         """Whether the memory is locked for copies to a GPU: never, they are made from any."""
         return False
 
-    def pin_memory(self) -> Self:
+    def pin_memory(self, device: object = None) -> Self:
         """The tensor itself; see is_pinned."""
         return self
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 from lazyten.frontend.core.functions import combined
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.in_place import in_place
-from lazyten.frontend.core.keywords import numbers_among
+from lazyten.frontend.core.keywords import also_named, numbers_among
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.methods.views import ViewMethods
@@ -45,6 +45,7 @@ class ProductMethods(ViewMethods[Tensor]):
         product: Tensor = left.matmul(self)
         return product
 
+    @also_named(tensor="other")
     def dot(self, other: Tensor) -> Tensor:
         """The sum of products of two vectors of one length."""
         self._tensor(other, "dot")
@@ -209,6 +210,7 @@ class ProductMethods(ViewMethods[Tensor]):
         return combined(self, "cross", lambda a, b: products.cross(a, b, dim), right)
 
     @casting(LOW)
+    @also_named(a="self", b="other")
     def tensordot(self, other: Tensor, dims: Any = 2) -> Tensor:
         """Sums of products over the last `dims` axes and the first of `other`, or over the pairs of
         two lists of axes."""

@@ -9,6 +9,7 @@ import math
 from typing import Any, Self
 
 from lazyten import random
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.methods.order import order_along
 from lazyten.ir import dtype as dt
@@ -19,12 +20,16 @@ from lazyten.operators.math import reductions, shapes
 from lazyten.random import Generator, distributions
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
+FROM_TO = {"from": "low", "to": "high"}
+"""PyTorch's names of bounds."""
+
 
 class RandomMethods(TensorCore[Tensor]):
     """Filling with random numbers, and drawing."""
 
     __slots__ = ()
 
+    @also_named(**FROM_TO)
     def uniform_(self, low: float = 0.0, high: float = 1.0,
                  generator: Generator | None = None) -> Self:
         """Fill with numbers evenly spread over [low, high)."""
@@ -97,6 +102,7 @@ class RandomMethods(TensorCore[Tensor]):
             drawn = distributions.bernoulli(chances, self.shape, self.device, generator)
         return self._update("bernoulli_", cast(drawn, self.dtype), replaces=True)
 
+    @also_named(**FROM_TO)
     def random_(self, low: int | None = None, high: int | None = None,
                 generator: Generator | None = None) -> Self:
         """Fill with whole numbers low <= n < high; random_(high) is from 0. By default all that

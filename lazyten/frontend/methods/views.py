@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from lazyten.frontend.core.in_place import shown_as
+from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, order_of
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir.node import move
@@ -58,6 +59,7 @@ class ViewMethods(TensorCore[Tensor]):
             storage_offset, "as_strided", "the storage offset")
         return self._restrided(strided.as_strided(self._storage.shape, wanted, steps, start))
 
+    @also_named(size="sizes")
     def resize_(self, *sizes: Any, memory_format: MemoryFormat = contiguous_format) -> Self:
         """Make this tensor one of another shape: of the elements of its storage from its first one
         on, in row-major order; and if there are too few, one of new memory, with 0 behind them."""
@@ -73,9 +75,11 @@ class ViewMethods(TensorCore[Tensor]):
             line = line._given(move(Op.PAD, line.node, ((0, start + count - whole),)))
         return self._shown_as(line.as_strided(shape, _row_major(shape)), "resize_")
 
-    def resize_as_(self, the_template: Tensor) -> Self:
+    def resize_as_(self, the_template: Tensor,
+                   memory_format: MemoryFormat = contiguous_format) -> Self:
         """resize_ to another tensor's shape."""
-        return self.resize_(self._tensor(the_template, "resize_as_").shape)
+        return self.resize_(self._tensor(the_template, "resize_as_").shape,
+                            memory_format=memory_format)
 
     as_strided_ = shown_as(as_strided)
 
@@ -95,6 +99,7 @@ class ViewMethods(TensorCore[Tensor]):
 
     moveaxis = movedim
 
+    @also_named(dim0="axis0", dim1="axis1")
     def swapaxes(self, axis0: int, axis1: int) -> Tensor:
         """Two axes exchanged; a view."""
         first, second = [shapes.axis(a, self.ndim, "swapaxes") for a in (axis0, axis1)]
@@ -112,6 +117,8 @@ class ViewMethods(TensorCore[Tensor]):
         rows: TensorCore[Tensor] = self.contiguous()
         return rows._reshaped((self.numel(),))
 
+    @also_named(sections="indices_or_sections", indices="indices_or_sections",
+                tensor_indices_or_sections="indices_or_sections")
     def tensor_split(self, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
         """Parts along an axis, of sizes that differ by at most 1, or cut at the places given (also
         as a tensor, which is computed at once), where slices would cut; views."""
@@ -121,14 +128,17 @@ class ViewMethods(TensorCore[Tensor]):
         return tuple(self._moved(*moves)
                      for moves in strided.parts(self.shape, axis, indices_or_sections))
 
+    @also_named(sections="indices_or_sections", indices="indices_or_sections")
     def hsplit(self, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
         """tensor_split into equal parts along axis 1, of a vector along axis 0."""
         return _equal_parts(self, indices_or_sections, min(self.ndim - 1, 1), 1, "hsplit")
 
+    @also_named(sections="indices_or_sections", indices="indices_or_sections")
     def vsplit(self, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
         """tensor_split into equal parts along axis 0 of at least 2."""
         return _equal_parts(self, indices_or_sections, 0, 2, "vsplit")
 
+    @also_named(sections="indices_or_sections", indices="indices_or_sections")
     def dsplit(self, indices_or_sections: Sizes) -> tuple[Tensor, ...]:
         """tensor_split into equal parts along axis 2 of at least 3."""
         return _equal_parts(self, indices_or_sections, 2, 3, "dsplit")

@@ -8,7 +8,7 @@ from lazyten.nn import functional as F
 from lazyten.nn.modules.base import Layer, check_counts, set_constant
 from lazyten.nn.parameter import Parameter
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, NotDefinedError
 
 Sizes = int | Sequence[int]
 
@@ -121,7 +121,7 @@ class CrossMapLRN2d(Layer):
     """Refused: PyTorch's sums and gradients are wrong. Use LocalResponseNorm."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        raise NotImplementedError(
+        raise NotDefinedError(
             "nn.CrossMapLRN2d: PyTorch's keeps channel 0 in every sum after it has left, its "
             "gradients are of other sums, and it fails for even sizes; use nn.LocalResponseNorm, "
             "which is what it is meant to be")

@@ -11,7 +11,13 @@ import numpy as np
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.random import Generator
-from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from lazyten.support.errors import (
+    ArgumentError,
+    DTypeError,
+    IndexingError,
+    NotDefinedError,
+    ShapeError,
+)
 from lazyten.utils.data.sampler import host_permutation
 
 T_co = TypeVar("T_co", covariant=True)
@@ -23,7 +29,7 @@ class Dataset(Generic[T_co]):
     define __getitems__(indices), which gives a list of examples at once."""
 
     def __getitem__(self, index: Any) -> T_co:
-        raise NotImplementedError(f"{type(self).__name__} does not define __getitem__()")
+        raise NotDefinedError(f"{type(self).__name__} does not define __getitem__()")
 
     def __add__(self, other: Dataset[Any]) -> Dataset[Any]:
         return ConcatDataset([self, other])

@@ -9,7 +9,7 @@ import numpy as np
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.random import Generator, host_words
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, NotDefinedError, ShapeError
 
 T_co = TypeVar("T_co", covariant=True)
 Array = np.ndarray[Any, Any]
@@ -60,7 +60,7 @@ class Sampler(Generic[T_co]):
         pass
 
     def __iter__(self) -> Iterator[T_co]:
-        raise NotImplementedError(f"{type(self).__name__} does not define __iter__()")
+        raise NotDefinedError(f"{type(self).__name__} does not define __iter__()")
 
 
 class SequentialSampler(Sampler[int]):

@@ -45,7 +45,8 @@ def _unpooled(input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes 
     sizes = _sizes(input, kernel_size, stride, padding, output_size, name)
     lines = input.shape[:-spatial]
     zeros = functions.zeros((*lines, math.prod(sizes)), dtype=input.dtype, device=input.device)
-    flat = zeros.scatter(-1, indices.reshape(*lines, -1), input.reshape(*lines, -1))
+    count = math.prod(input.shape[-spatial:])
+    flat = zeros.scatter(-1, indices.reshape(*lines, count), input.reshape(*lines, count))
     return flat.reshape(*lines, *sizes)
 
 
