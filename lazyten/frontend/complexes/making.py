@@ -130,6 +130,9 @@ def _tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None
 def _as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Any:
     if isinstance(data, ComplexTensor):
         return data.to(dtype=dtype or data.dtype, device=device)
+    if isinstance(data, np.ndarray) and _is_shareable(data):
+        shared = _from_numpy(data)
+        return shared.to(dtype=dtype or shared.dtype, device=device)
     return _tensor(data, dtype, device)
 
 
@@ -139,9 +142,14 @@ def _new_tensor(self: Any, data: Any, dtype: DTypeLike | None = None, device: st
     return functions.tensor(data, _kind(dtype, self.dtype), device or self.device, requires_grad)
 
 
+def _is_shareable(array: Any) -> bool:
+    """Whether the numbers of a complex array lie as those of a complex tensor."""
+    return array.dtype in (np.complex64, np.complex128) and bool(array.flags.c_contiguous)
+
+
 @form("from_numpy")
 def _from_numpy(array: Any) -> Any:
-    if array.dtype not in (np.complex64, np.complex128) or not array.flags.c_contiguous:
+    if not _is_shareable(array):
         raise DTypeError(f"from_numpy of {array.dtype} {array.shape}: complex arrays are shared "
                          f"where they are of complex64 or complex128, in row-major order; use "
                          f"tensor()")

@@ -328,6 +328,7 @@ def test_dlpack_shares_complex_memory_both_ways() -> None:
     shared = lt.from_dlpack(array)
     array[0, 1] = 7j
     assert shared.dtype is lt.complex64 and shared[0, 1].item() == 7j
+    assert lt.asarray(array, copy=False)[0, 1].item() == 7j
     x = lt.tensor(numbers(2, 3), device="cpu")
     seen = np.from_dlpack(x)
     x[1, 2] = 5
