@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend.arguments import fills_out, takes_tensors
+from lazyten.frontend.core.complex_forms import made_of_others
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import (
@@ -119,6 +120,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 
 @takes_tensors
+@made_of_others
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Every choice of r elements of a vector, in order, as rows."""
     if input.ndim != 1:
@@ -220,12 +222,14 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 @takes_tensors
+@made_of_others
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor like this one, of which every element is a number, or a zero-dim tensor's value."""
     return input.clone().fill_(value)
 
 
 @takes_tensors
+@made_of_others
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Scalar = 0) -> Tensor:
     """More elements around the last axes: (before, after) of the last axis, then of the one before,
     and so on; negative numbers cut."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.complex_forms import made_of_others
 from lazyten.frontend.functions import cat
 from lazyten.frontend.limits import result_type
 from lazyten.frontend.tensor import Tensor
@@ -34,6 +35,7 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tu
 
 
 @takes_tensors
+@made_of_others
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
     """The integral along an axis of straight lines between values y at x, or dx apart."""
     areas, axis = _areas(y, x, dx, dim, "trapezoid")
@@ -44,6 +46,7 @@ trapz = trapezoid
 
 
 @takes_tensors
+@made_of_others
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1,
                          dim: int = -1) -> Tensor:
     """`trapezoid` up to each value but the first."""
@@ -52,6 +55,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1,
 
 
 @takes_tensors
+@made_of_others
 def gradient(input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | None = None,
              edge_order: int = 1) -> tuple[Tensor, ...]:
     """The slopes of a function of its values, along each axis of `dim`, or all: of the parabola

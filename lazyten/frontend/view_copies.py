@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.complex_forms import made_of_others
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ShapeError
 
@@ -23,7 +24,7 @@ def _copying(view: F) -> F:
     name = f"{view.__name__}_copy"
     copied.__name__ = copied.__qualname__ = name
     copied.__doc__ = f"{view.__name__}(), as a copy."
-    return cast(F, takes_tensors(copied))
+    return cast(F, takes_tensors(made_of_others(copied)))
 
 
 as_strided_copy, diagonal_copy = _copying(Tensor.as_strided), _copying(Tensor.diagonal)
@@ -38,6 +39,7 @@ view_copy = _copying(Tensor.view)
 
 
 @takes_tensors
+@made_of_others
 def alias_copy(input: Tensor) -> Tensor:
     """A copy."""
     return input.clone()

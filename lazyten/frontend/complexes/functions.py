@@ -12,6 +12,7 @@ from lazyten.frontend.complexes.arithmetic import is_zero, mul
 from lazyten.frontend.complexes.computing import Pair, Part, carry_out, elementwise, form, rule
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir import dtype as dt
 
 # ---- rules: parts in, parts out ------------------------------------------------------------------
 
@@ -263,3 +264,36 @@ def _log10(self: Any) -> Any:
 @form("logaddexp")
 def _logaddexp(self: Any, other: Any) -> Any:
     return carry_out("logaddexp", self, other)
+
+
+@form("exp2")
+def _exp2(self: Any) -> Any:
+    return carry_out("exp", self * math.log(2))
+
+
+@form("sinc")
+def _sinc(self: Any) -> Any:
+    zero = self == 0
+    turned = where(zero, 1.0, self * math.pi)
+    return where(zero, 1.0, carry_out("sin", turned) / turned)
+
+
+@form("logsumexp")
+def _logsumexp(self: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    axes = tuple(range(self.ndim)) if dim is None else dim
+    greatest = self.real.detach().amax(axes, keepdim=True)
+    greatest = where(greatest.isfinite(), greatest, 0.0)
+    total = carry_out("log", carry_out("exp", self - greatest).sum(axes, keepdim))
+    return total + (greatest if keepdim else greatest.reshape(total.shape))
+
+
+@form("dist")
+def _dist(self: Any, other: Any, p: Any = 2) -> Any:
+    return (self - other).norm(p)
+
+
+@form("float_power")
+def _float_power(self: Any, exponent: Any) -> Any:
+    kind = dt.complex128
+    return carry_out("power_of", *[x.to(dtype=kind) if isinstance(x, Tensor) else x
+                                   for x in (self, exponent)])

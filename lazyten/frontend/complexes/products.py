@@ -15,7 +15,7 @@ from lazyten.operators.arrays import products
 from lazyten.support.errors import DTypeError, not_complex
 
 
-def _of_parts(multiply: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
+def of_products(multiply: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
     """What a bilinear product makes of the parts of two values."""
     real, imag = multiply(a.real, b.real), None
     if a.imag is not None and b.imag is not None:
@@ -36,7 +36,7 @@ def bilinear(a: Pair, b: Pair, name: str, *others: Any) -> Pair:
     """A product that is a method of tensors."""
     def multiply(x: Any, y: Any) -> Any:
         return getattr(x, name)(y, *others)
-    return _of_parts(multiply, a, b)
+    return of_products(multiply, a, b)
 
 
 def _product(name: str) -> Any:
@@ -101,7 +101,7 @@ def _vecdot(x: Any, y: Any, dim: int = -1) -> Any:
 @rule
 def linear_map(input: Pair, weight: Pair) -> Pair:
     """Rows by a matrix that is transposed."""
-    return _of_parts(lambda x, w: x @ (w.T if w.ndim == 2 else w), input, weight)
+    return of_products(lambda x, w: x @ (w.T if w.ndim == 2 else w), input, weight)
 
 
 @form("nn.linear")
@@ -117,7 +117,7 @@ def einsum(*values: Any) -> Pair:
     if len(given) == 1:
         one = given[0]
         return Pair(functions.einsum(equation, one.real), functions.einsum(equation, one.imag))
-    return _of_parts(lambda x, y: functions.einsum(equation, x, y), *given)
+    return of_products(lambda x, y: functions.einsum(equation, x, y), *given)
 
 
 @form("einsum")
@@ -148,11 +148,22 @@ def _terms(equation: str) -> tuple[list[str], str]:
     return left.split(","), right
 
 
-@form("addmm", "baddbmm")
+@form("addmm", "baddbmm", "addmv")
 def _addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     found = _product("matmul")(mat1, mat2)
     found = found if alpha == 1 else found * alpha
     return found if beta == 0 else found + self * beta
+
+
+@form("addr")
+def _addr(self: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _addmm(self, vec1.unsqueeze(1), vec2.unsqueeze(0), beta=beta, alpha=alpha)
+
+
+@form("addbmm")
+def _addbmm(self: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _addmm(self, batch1.movedim(0, 1).flatten(1), batch2.flatten(0, 1), beta=beta,
+                  alpha=alpha)
 
 
 @form("addcmul")

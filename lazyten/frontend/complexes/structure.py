@@ -14,7 +14,7 @@ from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
 from lazyten.frontend.core.complex_forms import FORMS, is_complex
 from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.dtype import DType, as_dtype
+from lazyten.ir.dtype import DType, as_dtype, bool_
 from lazyten.operators.math import shapes
 from lazyten.support.errors import DTypeError, ShapeError, not_complex
 
@@ -195,7 +195,7 @@ def _prod(self: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
         return self.clone()
     line = self.reshape(-1) if dim is None else self.movedim(dim, -1)
     if not line.shape[-1]:
-        raise not_complex("prod of no elements")
+        line = functions.ones((*line.shape[:-1], 1), dtype=line.dtype, device=line.device)
     while line.shape[-1] > 1:  # by halves
         half = line.shape[-1] // 2
         rest = line[..., 2 * half:]
@@ -208,6 +208,9 @@ def _prod(self: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
 def joined_along(tensors: Sequence[Any], dim: int = 0) -> Any:
     """The tensors one after another along an axis."""
     found, like = _all_complex(tensors, "cat")
+    if len({x.ndim for x in found}) > 1:  # vectors without elements fit to anything
+        found = [x for x in found if x.shape != (0,)] or found[:1]
+        like = next((x for x in found if isinstance(x, ComplexTensor)), like)
     axis = shapes.axis(dim, like.ndim, "cat")
     return of_parts(functions.cat([pairs(x, like) for x in found], axis))
 
@@ -230,6 +233,35 @@ def _all_complex(tensors: Sequence[Any], operation: str) -> tuple[list[Any], Com
     return list(tensors), ComplexTensor.to(first, dtype=kind)
 
 
+@form("meshgrid")
+def _meshgrid(*tensors: Any, indexing: str = "ij") -> Any:
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+    if len({x.dtype for x in given}) > 1:
+        raise DTypeError(f"meshgrid of {', '.join(x.dtype.name for x in given)}: they must have "
+                         f"one type")
+    halves = [functions.meshgrid(*[_half(x, part) for x in given], indexing=indexing)
+              for part in (0, 1)]
+    return tuple([carry_out("put_together", *both) for both in zip(*halves, strict=True)])
+
+
+@form("argwhere")
+def _argwhere(self: Any) -> Any:
+    return (self != 0).argwhere()
+
+
+_filled = _each_part(Tensor.index_fill, "index_fill")
+
+
+@form("index_fill")
+def _index_fill(self: Any, dim: int, index: Any, value: Any) -> Any:
+    if not isinstance(self, ComplexTensor):
+        raise DTypeError(f"index_fill of {self.dtype.name} by a complex number: it does not fit; "
+                         f"make the tensor complex first")
+    if isinstance(value, int | float | np.number):
+        value = complex(value)  # has two parts, where a number is taken for itself in each
+    return _filled(self, dim, index, value)
+
+
 @form("numel")
 def _numel(input: Any) -> Any:
     return input.numel()
@@ -237,12 +269,17 @@ def _numel(input: Any) -> Any:
 
 # ---- padding, norms ------------------------------------------------------------------------------
 
-@form("pad", "nn.pad")
-def padded(input: Any, pad: Sequence[int], mode: Any = "constant", value: Any = None) -> Any:
-    """0 around the last axes."""
-    if mode not in ("constant", 0) or value not in (None, 0):
-        raise not_complex("pad with anything but 0")
-    return of_parts(input._parts.pad((0, 0, *pad)))
+@form("pad")
+def padded(input: Any, padding: Sequence[int], value: Any = 0) -> Any:
+    """A number around the last axes."""
+    if not isinstance(input, ComplexTensor):
+        raise DTypeError(f"pad of {input.dtype.name} with {value}: it does not fit; make the "
+                         f"tensor complex first")
+    found = of_parts(input._parts.pad((0, 0, *padding)))
+    if value == 0:
+        return found
+    inside = functions.ones(input.shape, dtype=bool_, device=input.device).pad(padding)
+    return functions.where(inside, found, complex(value))
 
 
 @form("norm")

@@ -25,6 +25,7 @@ from lazyten.ir.node import Shape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
+from lazyten.storage.placement import gpu
 from lazyten.support.errors import (
     ArgumentError,
     ComplexError,
@@ -380,13 +381,14 @@ class ComplexTensor(Complex, Tensor):
     def _cast(self, dtype: DType) -> Any:
         return self.to(dtype=dtype)
 
-    def cpu(self) -> Any:
+    def cpu(self, memory_format: MemoryFormat = preserve_format) -> Any:
         """This tensor on the cpu."""
-        return self.to(device="cpu")
+        return self.to(device="cpu", memory_format=memory_format)
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+    def cuda(self, device: Any = None, non_blocking: bool = False,
+             memory_format: MemoryFormat = preserve_format) -> Any:
         """This tensor on an NVIDIA GPU."""
-        return of_parts(self._parts.cuda(device), self)
+        return self.to(device=gpu(device), memory_format=memory_format)
 
     def _operand(self, value: Any, operation: str) -> Any:
         raise ComplexError

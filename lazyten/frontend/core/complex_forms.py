@@ -42,6 +42,13 @@ def form(*names: str) -> Callable[[F], F]:
     return noted
 
 
+def made_of_others(function: F) -> F:
+    """A decorator, innermost: an operation that other ones make up does that with complex numbers,
+    too. (Not for a formula that is another one of complex numbers, as that of a variance is.)"""
+    FORMS[name_of(function)] = function
+    return function
+
+
 def is_complex(x: object) -> bool:
     """Whether an argument is, or has in it, a complex tensor or number."""
     if isinstance(x, list | tuple):

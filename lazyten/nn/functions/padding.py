@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.complex_forms import made_of_others
 from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import Scalar
@@ -14,6 +15,7 @@ MODES = ("constant", "reflect", "replicate", "circular")
 
 
 @takes_tensors
+@made_of_others
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant",
         value: Scalar | None = None) -> Tensor:
     """More elements around the last axes: (before, after) of the last axis, then of the one before,

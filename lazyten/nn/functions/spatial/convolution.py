@@ -1,9 +1,13 @@
 """Convolutions of tensors, which `lazyten.nn.functional` offers."""
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from typing import Any
 
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.complexes.computing import Pair, carry_out, form, rule
+from lazyten.frontend.complexes.products import of_products
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.arrays import convolutions
@@ -129,3 +133,32 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
                          f"{weight.shape}; they need to be (time, batch, in) and (taps, in, out)")
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad
                   ).permute(2, 0, 1)
+
+
+# ---- complex numbers -----------------------------------------------------------------------------
+
+OF_COMPLEX = {f.__name__: f for f in (conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d,
+                                      conv_transpose3d)}
+
+
+@rule
+def convolved(a: Pair, b: Pair, name: str, *options: Any) -> Pair:
+    """A convolution without a bias, as a product of parts."""
+    return of_products(lambda x, w: OF_COMPLEX[name](x, w, None, *options), a, b)
+
+
+def _of_parts(name: str) -> None:
+    """Give a convolution its form."""
+    order = inspect.signature(inspect.unwrap(OF_COMPLEX[name]))
+
+    def found(*args: Any, **named: Any) -> Any:
+        given = order.bind(*args, **named)
+        given.apply_defaults()
+        input, weight, bias, *options = given.arguments.values()
+        product = carry_out("convolved", input, weight, others=(name, *options), called=name)
+        return product if bias is None else product + bias.reshape(-1, *[1] * (weight.ndim - 2))
+    form(f"nn.{name}")(found)
+
+
+for _name in OF_COMPLEX:
+    _of_parts(_name)
