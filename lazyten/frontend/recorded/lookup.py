@@ -72,7 +72,7 @@ def recorded(function: Callable[P, R]) -> Callable[P, R]:
         except ComplexError:
             pass
         return in_complex(function, args, kwargs)
-    return cast(Callable[P, R], found)
+    return cast("Callable[P, R]", found)
 
 
 def _real(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
