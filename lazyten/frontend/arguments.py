@@ -109,7 +109,7 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
         result = function(*args, **kwargs)
         return result if out is None else cast(R, written(result, out, operation))
 
-    return cast(Callable[P, R], checked)
+    return cast("Callable[P, R]", checked)
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:
@@ -123,7 +123,7 @@ def takes_out(function: Callable[P, R]) -> Callable[P, R]:
         result = function(*args, **renamed(kwargs, aliases))
         return result if out is None else cast(R, written(result, out, function.__name__))
 
-    whole = cast(Callable[P, R], named)
+    whole = cast("Callable[P, R]", named)
     return recorded(whole) if gives_tensors(function) else whole
 
 
@@ -144,7 +144,7 @@ def fills_out(function: Callable[P, R]) -> Callable[P, R]:
                              f"away")
         kwargs |= {"dtype": kind, "device": out.device}
         return cast(R, written(function(*args, **kwargs), out, operation))
-    return cast(Callable[P, R], filled)
+    return cast("Callable[P, R]", filled)
 
 
 def _beside(number: Any, other: Any) -> Any:

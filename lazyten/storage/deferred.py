@@ -21,6 +21,7 @@ from lazyten.storage.frames import Frame, template_in
 from lazyten.storage.storage import NEVER, UNMARKED, Buffer, Past, Storage, changing
 from lazyten.support.forking import undivided
 
+_SHAPED, _FLAT = Op.RESHAPE, Op.BUFFER
 WAIT = 1e-4
 """Seconds after which a thread looks again whether another has computed a value."""
 
@@ -172,6 +173,16 @@ def _set_known(storage: Storage, only: Frame | None, frame: Frame, template: Nod
     del before
 
 
+def go_over(storage: Storage, before: tuple[Frame, Node], frame: Frame, template: Node) -> bool:
+    """A storage that one frame knows alone, by a template, is known in another alone from now on;
+    False if another thread has changed it, or asked for its node, meanwhile."""
+    with changing:
+        if storage.__class__ is not Deferred or (storage._frame, storage._template) != before:
+            return False
+        _set_known(storage, frame, frame, template)
+    return True
+
+
 def reveal(storage: Storage) -> Node:
     """The value as a graph over real memory, which it is from now on; it is still known in its
     frame."""
@@ -211,8 +222,10 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
         assert buffer is not None, "what is shared is computed"
         return frame.memory(storage, buffer)
     node = storage._node
-    flat = unshaped(node)
-    if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer):
+    flat = node.src[0] if node.op is _SHAPED else node
+    if flat.op is _SHAPED:
+        flat = unshaped(flat)
+    if flat.op is _FLAT and isinstance(flat.arg, Buffer):
         template = frame.source(flat.arg, node.shape)
     else:
         past = history.history_of(flat)

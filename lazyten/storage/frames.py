@@ -273,6 +273,12 @@ class Frame:
             rule.leave(self)
         return known[template]
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing but this frame knows its templates: no graph over real memory, no hook.
+        """
+        return not self.hooks and not self._real
+
     def of_memory(self, template: Node, node: Node) -> None:
         """This is a template's graph over real memory."""
         self._real.setdefault(template, node)

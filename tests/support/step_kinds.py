@@ -38,6 +38,24 @@ def gan() -> Iterator[None]:
         yield
 
 
+def adversarial() -> Iterator[None]:
+    """What the first model made is judged once more after the second model's step, and after
+    something else."""
+    label = lt.ones(1, 1)
+    maker, judge = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4)), nn.Linear(4, 1)
+    optimizers = [lt.optim.Adam(m.parameters(), lr=0.01) for m in (maker, judge)]
+    while True:
+        made = maker(lt.tensor([[1.0, 2.0, 3.0]])).sigmoid()
+        optimizers[1].zero_grad()
+        ((judge(made.detach()) - label) ** 2).mean().backward()
+        optimizers[1].step()
+        optimizers[0].zero_grad()
+        label.fill_(0.5)
+        ((judge(made) - label) ** 2).mean().backward()
+        optimizers[0].step()
+        yield
+
+
 def carried() -> Iterator[None]:
     cell = nn.GRUCell(3, 4)
     optimizer, h = lt.optim.SGD(cell.parameters(), lr=0.01), lt.zeros(1, 4)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,9 @@ def install() -> None:
     for name, own in list(vars(ComplexTensor).items()):  # as functions of `lazyten`, too
         if inspect.isfunction(own) and (name[0] != "_" or name == "__getitem__"):
             FORMS.setdefault(name, own)
-    for name in dir(Tensor):
-        method = inspect.getattr_static(Tensor, name)
+    of_tensors = ChainMap(*[dict(vars(part)) for part in Tensor.__mro__])
+    for name in sorted(of_tensors):
+        method = of_tensors[name]
         if name in KEPT or name in vars(ComplexTensor) or not inspect.isfunction(method) \
                 or name.startswith("_") and not name.startswith("__"):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -53,10 +53,11 @@ def numbers_among(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 args, kwargs = in_order(args, kwargs)
             return method(*args, **kwargs)
         ordered.__dict__["in_order"] = in_order
-        return cast(Callable[P, R], ordered)
+        return cast("Callable[P, R]", ordered)
     return taking
 
 
+@cache
 def parameters(function: Callable[..., object]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """The names that may be given by position, those that may not, and of the parameter that takes
     several ('' if none does). (inspect.signature would take as long for all functions as a tenth of
@@ -98,7 +99,7 @@ def taking_aliases(function: Callable[P, R]) -> Callable[P, R]:
             if several in kwargs:
                 args = (*args, kwargs.pop(several))
         return function(*args, **kwargs)
-    return cast(Callable[P, R], named)
+    return cast("Callable[P, R]", named)
 
 
 def renamed(kwargs: dict[str, Any], aliases: dict[str, str]) -> dict[str, Any]:
@@ -131,4 +132,4 @@ def making(function: Callable[P, R]) -> Callable[P, R]:
         except ComplexError:
             pass
         return cast(R, in_complex(function, args, kwargs))
-    return cast(Callable[P, R], made)
+    return cast("Callable[P, R]", made)

@@ -7,6 +7,7 @@ its template, if the frame knows it now.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
 from types import FunctionType
@@ -15,12 +16,13 @@ from weakref import WeakSet, ref
 
 from lazyten.execution import background, realization
 from lazyten.frontend.recorded import sayable
-from lazyten.ir.node import Node, make, rebuild, substitute, toposort
+from lazyten.ir.node import Node, Shape, make, rebuild, substitute, toposort
 from lazyten.ir.ops import Op
-from lazyten.storage.deferred import know, known_template
-from lazyten.storage.frames import Frame, memory_of
+from lazyten.storage.deferred import go_over, know, known_template
+from lazyten.storage.frames import Frame, Slot, Source, memory_of
 from lazyten.storage.history import history_of
 from lazyten.storage.storage import REALIZED, UNMARKED, Buffer, Storage
+from lazyten.support.remembered import Remembered
 
 RULES = 10_000
 """So many rules for gradients are remembered."""
@@ -54,6 +56,9 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
             background.made(storage)  # a graph that has grown long is computed
         if storage.buffer is not None:
             return known_template(storage, frame)
+    template = None if own is None else _from_another(storage, own, frame)
+    if template is not None:
+        return template
     node = storage._node
     template = lifted(node, frame)
     if template is None or not know(storage, frame, node, template):
@@ -61,6 +66,87 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
     frame.made.append(ref(storage))
     return template
 
+
+# ---- from one frame to another -------------------------------------------------------------------
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A template in another frame. nodes: of each of its nodes, the one there. sources, leaves: by
+    what these are known here, what they are there."""
+
+    nodes: dict[Node, Node]
+    sources: tuple[tuple[int, Shape, Node], ...]
+    leaves: tuple[tuple[Any, Any], ...]
+
+    def holds(self, own: Frame, frame: Frame) -> bool:
+        """Whether sources and leaves are known as they were."""
+        return all(frame.source_in_graph(own.sources[number], shape) is there
+                   for number, shape, there in self.sources) \
+            and all(_leaf(here, own, frame) == there for here, there in self.leaves)
+
+
+_copies: Remembered[_Copy] = Remembered(256, 64)
+
+
+def forget() -> None:
+    """Forget what templates were in other frames."""
+    _copies.clear()
+
+
+def _from_another(storage: Storage, own: Frame, frame: Frame) -> Node | None:
+    """The template of a value that only another frame of this thread knows, whose graph goes on in
+    this one, without the graph over real memory; None if it takes that one."""
+    template = storage._template
+    if template is None or not own.is_bare:
+        return None
+    key = template, frame.base, frame.device
+    copy = _copies.get(key)
+    if copy is None or not copy.holds(own, frame):
+        made = _copied(template, own, frame)
+        if made is None:
+            return None
+        _copies.drop(key)
+        copy = _copies.add(key, made)
+    there = copy.nodes[template]
+    if not go_over(storage, (own, template), frame, there):
+        return None
+    for node, buffer in own.realized.copy().items():
+        if node in copy.nodes:
+            frame.realized.setdefault(copy.nodes[node], buffer)
+    frame.made.append(ref(storage))
+    return there
+
+
+def _copied(template: Node, own: Frame, frame: Frame) -> _Copy | None:
+    """A template in another frame; None for one that has more than sources and constants."""
+    order = toposort([template])
+    if len(order) > LONGEST:
+        return None
+    nodes: dict[Node, Node] = {}
+    sources, leaves = [], []
+    for node in order:
+        below = tuple([nodes[s] for s in node.src])
+        if node.op is Op.BUFFER and isinstance(node.arg, Source):
+            number = node.arg.number
+            nodes[node] = frame.source_in_graph(own.sources[number], node.shape)
+            sources.append((number, node.shape, nodes[node]))
+        elif node.op is Op.LEAF:
+            leaves.append((node.arg, _leaf(node.arg, own, frame)))
+            nodes[node] = make(Op.LEAF, node.dtype, below, leaves[-1][1], node.place)
+        elif node.op is Op.BUFFER or node.op in sayable.OF_ONE_STEP or isinstance(node.arg, Slot):
+            return None
+        else:
+            nodes[node] = rebuild(node, below)
+    return _Copy(nodes, tuple(sources), tuple(leaves))
+
+
+def _leaf(number: Any, own: Frame, frame: Frame) -> Any:
+    """What LEAF has in another frame."""
+    leaf_id = own.leaf_id(number)
+    return frame.leaf_number(leaf_id) if isinstance(leaf_id, int) else leaf_id
+
+
+# ---- from real memory ----------------------------------------------------------------------------
 
 def lifted(root: Node, frame: Frame) -> Node | None:
     """The template of a graph over real memory; None if it holds what no template can."""

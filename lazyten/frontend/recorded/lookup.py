@@ -13,7 +13,7 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.complex_forms import in_complex, is_complex
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.recorded import families
+from lazyten.frontend.recorded import families, lifting
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -55,6 +55,7 @@ def forget() -> None:
     _known.clear()
     _known.fresh = FRESH
     families.forget()
+    lifting.forget()
     frame_runs.forget()
 
 
@@ -71,7 +72,7 @@ def recorded(function: Callable[P, R]) -> Callable[P, R]:
         except ComplexError:
             pass
         return in_complex(function, args, kwargs)
-    return cast(Callable[P, R], found)
+    return cast("Callable[P, R]", found)
 
 
 def _real(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

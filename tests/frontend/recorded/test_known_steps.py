@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_optimizers import own_adam
 from step_kinds import (
+    adversarial,
     carried,
     gan,
     gradients_of_gradients,
@@ -142,11 +143,11 @@ def test_memory_that_others_write_to_is_read_when_an_operation_is_called() -> No
         assert z.tolist() == [3 * (k + 2)] * 3
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("steps", "most"), [
-    (gan, 10), (carried, 8), (looked_at_without_gradients, 8), (written_masks, 30),
-    (leaves_of_each_step, 12), (several_losses_of_one_graph, 4), (gradients_of_gradients, 24),
-    (routed, 30)])
+    (gan, 10), (adversarial, 10), (carried, 8), (looked_at_without_gradients, 8),
+    (written_masks, 30), (leaves_of_each_step, 12), (several_losses_of_one_graph, 4),
+    (gradients_of_gradients, 24), (routed, 30)])
 def test_a_step_of_any_kind_is_known(steps: Callable[[], Iterator[None]], most: int,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
