@@ -56,7 +56,8 @@ def expm1(x: Node) -> Node:
 
 
 def _expm1_gradient(g: Node, node: Node) -> tuple[Node]:
-    return (ew.mul(g, ew.add(node, 1.0)),)
+    """e ** x itself: 1 more than the value has lost its digits far below 0."""
+    return (ew.mul(g, exp(node.src[1])),)
 
 
 def log1p(x: Node) -> Node:
