@@ -84,6 +84,16 @@ def rsqrt(x: Node) -> Node:
     return reciprocal(sqrt(x))
 
 
+def over_root(x: Node) -> Node:
+    """sqrt(x) / x: rsqrt, but NaN at infinity and at 0."""
+    x = as_float(x)
+    return with_gradient(ew.true_divide(sqrt(x), x), (x,), _over_root_gradient)
+
+
+def _over_root_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.true_divide(ew.mul(node, -0.5), node.src[1])),)
+
+
 def reciprocal(x: Node) -> Node:
     """1 / x."""
     return elementwise(Op.RECIPROCAL, as_float(x))
