@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -33,6 +34,7 @@ from lazyten.operators.math import shapes
 from lazyten.optim import Optimizer
 from lazyten.pytorch.modules import later as _later
 from lazyten.storage import tracing
+from lazyten.storage.deferred import kept
 from lazyten.storage.device import available, executor
 from lazyten.storage.placement import placed
 from lazyten.storage.tracing import Observer
@@ -129,9 +131,14 @@ class GradScaler:
         if pending.stage == STEPPED:
             raise StateError(f"GradScaler.step: this {_name(optimizer)} has made its step already; "
                              f"call update() after each step")
-        if pending.stage == READY:
-            self.unscale_(optimizer)
-        optimizer.step_unless(pending.found)
+        back = _kept_step(optimizer, pending)
+        try:
+            if pending.stage == READY:
+                self.unscale_(optimizer)
+            optimizer.step_unless(pending.found)
+        except BaseException:
+            back()
+            raise
         self._enter(pending, STEPPED)
 
     def update(self, new_scale: Scalar | Tensor | None = None) -> None:
@@ -150,9 +157,9 @@ class GradScaler:
                 self._choose_scale(reduce(Tensor.logical_or, [p.found for p in used]))
             else:
                 self._scale.copy_(_on(new_scale, self._scale))
-        realize(self._scale, self._tracker)
-        for pending in used:
+        for pending in used:  # also where what follows fails: the next step is another
             self._enter(pending, READY)
+        realize(self._scale, self._tracker)
 
     def _choose_scale(self, found: Tensor) -> None:
         scale, count = self._scale, self._tracker + 1
@@ -180,7 +187,8 @@ class GradScaler:
         trace = tracing.current()
         if trace is not None:
             trace.undo(partial(pending.enter, pending.stage))
-            trace.action(partial(pending.enter, stage))
+            trace.action(partial(pending.enter, stage),
+                         lambda: partial(pending.enter, pending.stage))
         pending.enter(stage)
 
     # ---- options and state -----------------------------------------------------------------------
@@ -279,6 +287,20 @@ def _positive(value: float, what: str) -> float:
     if not 0 < number < math.inf:
         raise ArgumentError(f"GradScaler: {what}={value} must be above 0, and finite")
     return number
+
+
+def _kept_step(optimizer: Optimizer, pending: _Pending) -> Callable[[], None]:
+    """What takes a step back that fails: gradients are scaled again, and to be unscaled."""
+    if tracing.current() is not None:  # which a trace that fails does itself
+        return lambda: None
+    grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+    backs = [kept(t._storage) for t in (pending.found, *grads) if t is not None]
+    backs.append(partial(pending.enter, pending.stage))
+
+    def back() -> None:
+        for one in backs:
+            one()
+    return back
 
 
 def _name(optimizer: Optimizer) -> str:

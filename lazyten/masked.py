@@ -108,6 +108,24 @@ def var(input: Tensor, dim: Axes = None, unbiased: bool | None = None, *,
         correction: float | None = None, keepdim: bool = False, dtype: DTypeLike | None = None,
         mask: Tensor | None = None) -> Tensor:
     """The variances over some axes, or all; see `Tensor.var`."""
+    found, kind = _wide_var(input, dim, unbiased, correction, keepdim, dtype, mask)
+    return found.to(dtype=kind)
+
+
+@takes_tensors
+def std(input: Tensor, dim: Axes = None, unbiased: bool | None = None, *,
+        correction: float | None = None, keepdim: bool = False, dtype: DTypeLike | None = None,
+        mask: Tensor | None = None) -> Tensor:
+    """The roots of the variances."""
+    found, kind = _wide_var(input, dim, unbiased, correction, keepdim, dtype, mask)
+    return found.sqrt().to(dtype=kind)
+
+
+def _wide_var(input: Tensor, dim: Axes, unbiased: bool | None, correction: float | None,
+              keepdim: bool, dtype: DTypeLike | None,
+              mask: Tensor | None) -> tuple[Tensor, dt.DType]:
+    """The variances in float64, whose squares neither overflow nor vanish for narrower floats, and
+    the type to round to."""
     if unbiased is not None and correction is not None:
         raise ArgumentError(f"masked.var: unbiased={unbiased} and correction={correction}; give "
                             f"one")
@@ -120,17 +138,8 @@ def var(input: Tensor, dim: Axes = None, unbiased: bool | None = None, *,
     gaps = x - middle
     count = counted.sum(axes, keepdim).double()
     freedom = (count - less).clamp(min=0) if less else count
-    return (_filled(gaps * gaps, mask, 0).sum(axes, keepdim) / freedom).to(dtype=kind)
-
-
-@takes_tensors
-def std(input: Tensor, dim: Axes = None, unbiased: bool | None = None, *,
-        correction: float | None = None, keepdim: bool = False, dtype: DTypeLike | None = None,
-        mask: Tensor | None = None) -> Tensor:
-    """The roots of the variances."""
-    found: Tensor = var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype,
-                        mask=mask)
-    return found.sqrt()
+    found: Tensor = _filled(gaps * gaps, mask, 0).sum(axes, keepdim) / freedom
+    return found, kind
 
 
 @takes_tensors

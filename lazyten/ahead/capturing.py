@@ -26,7 +26,7 @@ from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
-from lazyten.storage.tracing import listening
+from lazyten.storage.tracing import Keep, listening
 from lazyten.support.errors import ArgumentError, JitError
 from lazyten.support.trees import Branch, flatten, unflatten
 
@@ -50,7 +50,7 @@ class _Listener(Capture):
         self.number_names.append(name)
         return super().host_input(refresh, dtype, size, device, name)
 
-    def action(self, run: Callable[[], None]) -> None:
+    def action(self, run: Callable[[], None], keep: Keep | None = None) -> None:
         raise JitError("the function changes what Python keeps from call to call (a scheduler's "
                        "step, a GradScaler's stage): leave that out, and change numbers such as "
                        "the learning rate in the state between calls")

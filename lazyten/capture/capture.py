@@ -15,6 +15,7 @@ import numpy as np
 from lazyten.autodiff.watching import unwatched
 from lazyten.capture.breaks import InPython, NotBegun, argument_of, go_on
 from lazyten.capture.captured import (
+    Action,
     Captured,
     HostInput,
     StorageSource,
@@ -33,7 +34,7 @@ from lazyten.ir.node import Node
 from lazyten.storage import tracing
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
-from lazyten.storage.tracing import listening
+from lazyten.storage.tracing import Keep, listening
 from lazyten.support.errors import JitError
 from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.support.location import user_location
@@ -181,10 +182,10 @@ class Capture(Recording):
         self.hosts.append(Placeholder("host", number, dtype, size))
         return self.hosts[-1].node((size,))
 
-    def action(self, run: Callable[[], None]) -> None:
+    def action(self, run: Callable[[], None], keep: Keep | None = None) -> None:
         if self.ended is not None:
             run()
-        self.captured.script.append(run)
+        self.captured.script.append(Action(run, keep))
 
     def afterwards(self, run: Callable[[], None], owner: object, changes: Iterable[Any]) -> None:
         if self.ended is not None:

@@ -16,6 +16,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Storage
+from lazyten.storage.tracing import Keep
 from lazyten.support.errors import JitError
 from lazyten.support.trees import Branch, Leaf, flatten
 
@@ -136,6 +137,20 @@ class HostInput:
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """What Python does at each call. keep: see `Observer.action`."""
+
+    run: Callable[[], None]
+    keep: Keep | None
+
+    def __call__(self) -> Callable[[], None] | None:
+        """Do it; gives what takes it back."""
+        back = None if self.keep is None else self.keep()
+        self.run()
+        return back
+
+
+@dataclass(frozen=True, slots=True)
 class GradientEffect:
     """After a call, `.grad` of a tensor is this, or None. clears: whether the call makes it None
     first, so that its memory may serve."""
@@ -169,7 +184,7 @@ class Captured:
     sources: list[StorageSource] = field(default_factory=list)
     layouts: list[tuple[TensorSource, Hashable]] = field(default_factory=list)
     hosts: list[HostInput] = field(default_factory=list)
-    script: list[HostInput | Callable[[], None]] = field(default_factory=list)
+    script: list[HostInput | Action] = field(default_factory=list)
     afterwards: list[Callable[[], None]] = field(default_factory=list)
     guards: list[tuple[Callable[[], object], object]] = field(default_factory=list)
     written: list[tuple[int, Node]] = field(default_factory=list)

@@ -5,7 +5,7 @@ In: a `Captured` (capture.py). `jitted.py` asks whether it still holds for a cal
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -153,13 +153,10 @@ class Replay:
         sources = _buffers(storages)
         for number in self.donated:
             _refuse_twice(sources[number])
-        for act in self.script:
-            act()
+        done = [act() for act in self.script]
         for effect in self.cleared:
             effect.tensor.find(arguments)._grad = None
-        nodes: list[Node] = []
-        for segment in self.segments:
-            nodes += segment.run(sources, storages)
+        nodes = self._computed(sources, storages, done)
         if self.written:
             written = [(storages[number], nodes[place]) for place, number in self.written]
             Storage.store([(s, node) for s, node in written if s.shared is None])
@@ -178,6 +175,20 @@ class Replay:
         for act in self.captured.afterwards:
             act()
         return results
+
+    def _computed(self, sources: list[Buffer], storages: list[Storage],
+                  done: Sequence[Callable[[], None] | None]) -> list[Node]:
+        """What the segments give. done: what takes back, if they fail, what Python has done."""
+        nodes: list[Node] = []
+        try:
+            for segment in self.segments:
+                nodes += segment.run(sources, storages)
+        except BaseException:
+            for back in reversed(done):
+                if back is not None:
+                    back()
+            raise
+        return nodes
 
     def release(self) -> None:
         """Give back the memory that runs compute in; the next has to ask for it again."""
@@ -291,9 +302,10 @@ class _Refresh:
     def __init__(self, host: HostInput, buffer: Buffer) -> None:
         self.host, self.buffer, self.last = host, buffer, b""
 
-    def __call__(self) -> None:
+    def __call__(self) -> Callable[[], None] | None:
         values = np.ascontiguousarray(self.host.refresh(), self.host.dtype.numpy)
         data = values.tobytes()
         if data != self.last:
             executor(self.host.device).copy_in(self.buffer.handle, values.reshape(-1))
             self.last = data
+        return None  # there is nothing to take back

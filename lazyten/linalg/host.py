@@ -185,6 +185,14 @@ def permutation(pivots: Array, rows: int) -> Array:
     return result.reshape(*pivots.shape[:-1], rows, rows)
 
 
+def first_zero(rows: Array) -> Array:
+    """Of each row of numbers: 0, or the number of the first that is 0, counted from 1."""
+    zeros = rows == 0
+    found: Array = np.where(zeros.any(-1), zeros.argmax(-1) + 1, 0) if rows.shape[-1] else \
+        np.zeros(rows.shape[:-1], np.int64)
+    return found
+
+
 def first_singular(a: Array) -> Array:
     """`info` of `eliminated`."""
     return eliminated(a)[2]

@@ -19,6 +19,10 @@ NOT_POSITIVE = ("the matrix is not positive definite: its first {} rows and colu
                 "multiple of the identity, or take cholesky_ex, which tells instead")
 
 
+NO_FACTOR = ("number {} on the diagonal is 0, so what the factor is of is singular, and has no "
+             "inverse; pinv takes such matrices")
+
+
 class _Cholesky(Function):
     """L L^H = A gives dA -> L phi(L^-1 dA L^-H), where phi takes the lower triangle and half of the
     diagonal (I. Murray, Differentiation of the Cholesky decomposition, 2016); the gradient is
@@ -87,8 +91,11 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 @takes_matrices
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of L L^H, or of L^H L if L is upper triangular. (`lt.cholesky_inverse`.)"""
+    """The inverse of L L^H, or of L^H L if L is upper triangular. LinAlgError if a number on the
+    diagonal is 0. (`lt.cholesky_inverse`.)"""
     check_matrix(L, "cholesky_inverse", square=True)
+    diagonal = host.values_of(L.diagonal(0, -2, -1), "cholesky_inverse")
+    host.refuse_failed(host.first_zero(diagonal), "cholesky_inverse", NO_FACTOR)
     return cholesky_solve(identity(L, L.shape[-1]), L, upper)
 
 

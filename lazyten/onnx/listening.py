@@ -30,7 +30,7 @@ class Listener(tracing.Observer):
         """Random numbers, and counters of optimizers."""
         return Buffer.from_numpy(refresh(), dtype, device).node((size,))
 
-    def action(self, run: Callable[[], None]) -> None:
+    def action(self, run: Callable[[], None], keep: tracing.Keep | None = None) -> None:
         """Something Python has to do at each call."""
         run()
 

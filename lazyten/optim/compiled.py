@@ -231,7 +231,7 @@ class CompiledOptimizer(Optimizer):
         if trace is None:
             _add_one(state)
         else:
-            trace.action(partial(_add_one, state))
+            trace.action(partial(_add_one, state), partial(_kept_count, state))
         self._counted.append(state)
 
     def _input(self, name: str, number: int, age: int, like: Tensor,
@@ -328,6 +328,11 @@ class CompiledOptimizer(Optimizer):
 
 def _add_one(state: State) -> None:
     state["step"] += 1
+
+
+def _kept_count(state: State) -> Callable[[], None]:
+    """What gives a state the count that it has now."""
+    return partial(state.__setitem__, "step", state["step"])
 
 
 def _differences(states: list[State]) -> list[int]:

@@ -21,6 +21,8 @@ from lazyten.support.location import user_location
 
 Array = np.ndarray[Any, Any]
 GradientUse = Literal["read", "replaced", "cleared"]
+Keep = Callable[[], Callable[[], None]]
+"""Gives what takes something back that is about to be done."""
 
 
 class Observer(ABC):
@@ -68,8 +70,9 @@ class Observer(ABC):
         name: of a number that may be the same in all."""
 
     @abstractmethod
-    def action(self, run: Callable[[], None]) -> None:
-        """Something Python has to do at each call, before host inputs are computed."""
+    def action(self, run: Callable[[], None], keep: Keep | None = None) -> None:
+        """Something Python has to do at each call, before host inputs are computed. keep: called
+        before that, gives what takes it back if the call fails."""
 
     @abstractmethod
     def afterwards(self, run: Callable[[], None], owner: object, changes: Iterable[Any]) -> None:

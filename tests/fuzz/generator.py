@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
-from fuzz import rows_arrays, rows_elementwise, rows_modules, rows_more, rows_programs
+from fuzz import (
+    rows_arrays,
+    rows_elementwise,
+    rows_further,
+    rows_modules,
+    rows_more,
+    rows_programs,
+)
 from fuzz.holes import FLOATS, UNSIGNED, NoFit, fill
 from fuzz.libraries import Lazyten, Names, default_device
 from fuzz.program import Program, Statement
@@ -33,7 +40,10 @@ TABLES: dict[str, tuple[float, list[Row]]] = {
     "autocast": (0.5, rows_modules.AUTOCAST), "autocast alone": (0.6, rows_modules.AUTOCAST_ALONE),
     "windows alone": (0.6, rows_modules.WINDOWS_ALONE), "hooks": (0.4, rows_modules.HOOKS),
     "generators": (0.6, rows_modules.GENERATORS), "threads": (0.3, rows_modules.THREADS),
-    "several": (1.2, rows_modules.SEVERAL),
+    "several": (1.2, rows_modules.SEVERAL), "complex": (0.7, rows_further.COMPLEX),
+    "spectra": (0.5, rows_further.SPECTRA), "matrices": (0.6, rows_further.MATRICES),
+    "scatters": (0.8, rows_further.SCATTERS), "special": (0.6, rows_further.SPECIAL),
+    "sequences": (0.6, rows_further.SEQUENCES),
 }
 """Groups of rows and how often each is drawn."""
 ALONE = frozenset({"random", "generators", "autocast alone", "windows alone"})
@@ -387,20 +397,20 @@ class Generator:
                     arguments: list[str]) -> Statement:
         parameters = ("a", "b")[:len(arguments)]
         inner = State(state.random, state.library, dict(state.names), "t")
-        inner.write_closed = kind == "jit" and state.random.random() < 0.3
+        inner.write_closed = kind in JITTED and state.random.random() < 0.3
         inner.closed = [n for n in state.own if n not in arguments and state.random.random() < 0.3]
         inner.rough = set(state.rough)
         for parameter, name in zip(parameters, arguments, strict=True):
             tensor = state.names[name]
             if kind in NEEDS_FLOAT and tensor.dtype.kind != "f":
                 raise NoFit
-            batched = kind in ("vmap", "per-example gradient")
+            batched = kind in BATCHED
             if batched and not (tensor.ndim and 0 < tensor.shape[0]
                                 == state.names[arguments[0]].shape[0]):
                 raise NoFit
             inner.names[parameter] = (tensor[0] if batched else tensor).detach().clone()
             inner.own.append(parameter)
-        groups = IN_BODIES if kind in ("jit", "plain") else IN_TRANSFORMS
+        groups = IN_BODIES if kind in ("plain", "jit", "compile") else IN_TRANSFORMS
         for _ in range(state.random.randint(1, 5)):
             if not self._step(inner, profile, groups):
                 raise NoFit
@@ -410,7 +420,7 @@ class Generator:
         result = made[-1]
         if kind in NEEDS_FLOAT and inner.names[result].dtype.kind != "f":
             raise NoFit
-        prefix = "@lt.jit" if kind == "jit" else ""
+        prefix = JITTED.get(kind, "")
         return Statement(state.name().replace("x", "f"), prefix, row="def", parameters=parameters,
                          body=tuple(inner.statements), result=result)
 
@@ -421,11 +431,16 @@ def _alike(a: lt.Tensor, b: lt.Tensor) -> bool:
 
 def _operands(state: State, kind: str, count: int) -> list[str]:
     """Placeholders of a call's arguments; what a jitted function is given often has no gradient."""
-    plain = kind == "jit" and state.random.random() < 0.5
+    plain = kind in JITTED and state.random.random() < 0.5
     return [f"{{{i + 1}}}{'.detach()' if plain else ''}" for i in range(count)]
 
 
-NEEDS_FLOAT = ("grad", "jvp", "hessian", "per-example gradient")
+JITTED = {"jit": "@lt.jit", "compile": "@lt.compile", "vmap of jit": "@lt.jit",
+          "grad of jit": "@lt.jit"}
+"""What is written above a function, by kind."""
+BATCHED = ("vmap", "per-example gradient", "vmap of jit", "jit of vmap")
+NEEDS_FLOAT = ("grad", "jvp", "hessian", "per-example gradient", "grad of jit", "jit of grad",
+               "jacrev", "jacfwd", "vjp", "checkpointed gradient")
 
 CALLS: dict[str, Callable[[random.Random], list[str]]] = {
     "plain": lambda draw: ["{0}(...)"],
@@ -437,5 +452,16 @@ CALLS: dict[str, Callable[[random.Random], list[str]]] = {
     "hessian": lambda draw: ["lt.func.hessian(lambda *v: ({0}(*v) ** 2).sum())(...)"],
     "per-example gradient": lambda draw: [
         "lt.func.vmap(lt.func.grad(lambda *v: {0}(*v).sum()))(...)"],
+    "compile": lambda draw: ["{0}(...)"] * draw.choice((1, 2)),
+    "vmap of jit": lambda draw: ["lt.func.vmap({0})(...)"],
+    "jit of vmap": lambda draw: ["lt.jit(lt.func.vmap({0}))(...)"],
+    "grad of jit": lambda draw: ["lt.func.grad(lambda *v: {0}(*v).sum())(...)"] * 2,
+    "jit of grad": lambda draw: ["lt.jit(lt.func.grad(lambda *v: {0}(*v).sum()))(...)"],
+    "jacrev": lambda draw: ["lt.func.jacrev({0})(...)"],
+    "jacfwd": lambda draw: ["lt.func.jacfwd({0})(...)"],
+    "vjp": lambda draw: ["(lambda r: r[1](r[0] * 2)[0])(lt.func.vjp({0}, ...))"],
+    "checkpointed gradient": lambda draw: [
+        "(lambda p: lt.autograd.grad((lt.checkpoint({0}, *p) ** 2).sum(), p[0], "
+        "allow_unused=True)[0])([v.detach().clone().requires_grad_() for v in (...,)])"],
 }
 """How a function is called, by kind; `...` are its arguments."""

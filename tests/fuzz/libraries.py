@@ -257,8 +257,8 @@ class PyTorch(Library):
         return "\n".join(statement.lines(self._around))
 
     def _around(self, statement: Statement) -> str:
-        if statement.row in ("plain", "jit", "checkpoint"):  # what a function gives is row-major
-            return "{}"
+        if statement.row in ("plain", "jit", "compile", "checkpoint"):
+            return "{}"  # what a function gives is row-major
         if statement.row == "autograd.grad" or statement.operands and (
                 statement.operands[0].startswith("f")) or "_scatter(" in statement.form:
             return "_new({})"  # what a transform gives is new, or need not be; or has an offset
@@ -309,7 +309,7 @@ class _TorchAsLazyten:
         self._torch = torch
         self.bool_ = torch.bool
         self.autocast = partial(torch.autocast, "cpu")
-        self.jit = lambda function: function
+        self.jit = self.compile = lambda function: function
         self.realize = lambda *tensors: None
         self.checkpoint = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
 

@@ -32,7 +32,7 @@ ROUGH = "rough"
 """Everything else: equal but for rounding."""
 
 Test = Callable[..., Any]
-_NAME = re.compile(r"(?:lt\.func\.|lt\.autograd\.|lt\.|F\.|\}\.)(\w+)\(")
+_NAME = re.compile(r"(?:lt\.(?:\w+\.)?|F\.|\}\.)(\w+)\(")
 
 
 @dataclass(frozen=True)

@@ -297,3 +297,13 @@ def test_factors_of_a_singular_matrix_are_refused_where_they_cannot_be_used() ->
     with pytest.raises(lt.LinAlgError, match="number 2 on the diagonal"):
         lt.linalg.lu_factor(x)
     assert lt.linalg.lu_factor_ex(x).info == 2
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_inverse_of_what_a_factor_with_a_zero_is_of_is_refused(upper: bool) -> None:
+    factors = lt.tensor([[[2.0, 0], [0, 3]], [[1.0, 0], [0, 0]]])
+    with pytest.raises(lt.linalg.LinAlgError, match=r"matrix 1 of the batch.*number 2 on the diag"):
+        lt.cholesky_inverse(factors, upper=upper)
+    np.testing.assert_allclose(lt.cholesky_inverse(factors[0], upper=upper).numpy(),
+                               [[1 / 4, 0], [0, 1 / 9]], rtol=1e-6)
+    assert lt.cholesky_inverse(lt.zeros(3, 0, 0)).shape == (3, 0, 0)

@@ -320,6 +320,35 @@ def test_a_step_with_a_label_outside_the_classes_changes_nothing(device: str) ->
     step(good)
 
 
+@pytest.mark.parametrize(("steps", "scaled"), [(0, False), (1, False), (3, False), (1, True),
+                                               (3, True)])
+def test_a_jitted_step_that_fails_is_no_step_of_those_that_count(steps: int, scaled: bool) -> None:
+    def trained(fails: bool) -> tuple[list[float], str]:
+        lt.manual_seed(0)
+        model = nn.Linear(4, 3)
+        optimizer = lt.optim.Adam(model.parameters(), lr=0.1)
+        scaler = lt.amp.GradScaler("cpu", enabled=scaled)
+
+        @lt.jit
+        def step(labels: lt.Tensor) -> lt.Tensor:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(lt.ones(2, 4)), labels)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return loss
+
+        good = lt.tensor([0, 1])
+        found = [step(good).item() for _ in range(steps)]
+        if fails:
+            with pytest.raises(IndexError, match="label 3"):
+                step(lt.tensor([0, 3])).item()
+        found += [step(good).item() for _ in range(2)]
+        return found, str(optimizer.state_dict()["state"][0]["step"])
+
+    assert trained(True) == trained(False)
+
+
 def test_pooling_of_integers_keeps_their_type_with_padding_too(device: str) -> None:
     x = lt.arange(16, device=device).reshape(1, 1, 4, 4) - 20
     pooled = F.max_pool2d(x, 3, 2, 1)

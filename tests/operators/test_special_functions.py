@@ -172,3 +172,15 @@ def test_functions_that_are_infinite_at_0_are_right_down_to_the_least_number(
     points = np.array([5e-324, 1e-315, 1e-303, 3e-301, 1e-299])
     found = getattr(lt.special, name)(lt.tensor(points, device=device)).numpy()
     np.testing.assert_allclose(found, exact(name, points), rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", (lt.float32, lt.float64), ids=str)
+@pytest.mark.parametrize("name", ("elu", "celu", "selu", "expm1"))
+def test_slopes_that_vanish_keep_their_digits(name: str, dtype: lt.DType, device: str) -> None:
+    points = np.array([-40.0, -20.0, -10.0, -1.0])
+    x = lt.tensor(points, dtype=dtype, device=device, requires_grad=True)
+    value = x.expm1() if name == "expm1" else getattr(lt.nn.functional, name)(x)
+    (slope,) = lt.autograd.grad(value.sum(), x)
+    scale = 1.0507009873554805 * 1.6732632423543772 if name == "selu" else 1.0
+    np.testing.assert_allclose(slope.numpy(), scale * np.exp(points),
+                               rtol=1e-6 if dtype is lt.float32 else 1e-14)

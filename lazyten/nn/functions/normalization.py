@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.mixed_precision import WIDE, casting
-from lazyten.frontend.functions import where
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
-from lazyten.operators.math import reductions, shapes
+from lazyten.operators.math import shapes, special
 from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
@@ -33,27 +32,25 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype.is_half else x
 
 
-def _scaled(centred: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None,
-            eps: float) -> Tensor:
-    """centred / sqrt(variance + eps), then times weight, plus bias."""
-    result = centred * (variance + eps).rsqrt()
+def _scaled(centred: Tensor, factor: Tensor, weight: Tensor | None,
+            bias: Tensor | None) -> Tensor:
+    """centred * factor, then times weight, plus bias."""
+    result = centred * factor
     result = result if weight is None else result * weight
     return result if bias is None else result + bias
 
 
 def _moments(x: Tensor, axes: Axes) -> tuple[Tensor, Tensor, Tensor]:
     """The mean, what is left of x without it, and the mean square of that, all with their axes."""
-    over = shapes.axes(axes, x.ndim, "a mean")
-    mean = x._unary(lambda node: reductions.centred(node, over)[0])
-    centred = x._unary(lambda node: reductions.centred(node, over)[1])
-    return mean, centred, _mean_square(centred, axes)
+    mean = x.mean(axes, keepdim=True)
+    centred = x - mean
+    return mean, centred, centred.square().mean(axes, keepdim=True)
 
 
-def _mean_square(x: Tensor, axes: Axes) -> Tensor:
-    """With its axes. NaN where squares overflow: what is divided by infinity would be 0."""
-    found = x.square().mean(axes, keepdim=True)
-    finite: Tensor = where(found == math.inf, math.nan, found)
-    return finite
+def _over_root(mean_square: Tensor, eps: float) -> Tensor:
+    """1 / sqrt(mean_square + eps). NaN of infinity, which is squares that overflow: by 0 all
+    results would be 0."""
+    return (mean_square + eps)._special(special.over_root)
 
 
 def _inner_axes(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None,
@@ -77,7 +74,7 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | 
     axes = _inner_axes(input, normalized_shape, weight, bias, "layer_norm")
     shapes.as_number(eps, "layer_norm", "eps")
     _, centred, variance = _moments(_wide(input), axes)
-    return _scaled(centred, variance, weight, bias, eps)._cast(input.dtype)
+    return _scaled(centred, _over_root(variance, eps), weight, bias)._cast(input.dtype)
 
 
 @takes_tensors
@@ -88,8 +85,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     axes = _inner_axes(input, normalized_shape, weight, None, "rms_norm")
     wide = _wide(input)
     small = finfo(wide.dtype).eps if eps is None else shapes.as_number(eps, "rms_norm", "eps")
-    return _scaled(wide, _mean_square(wide, axes), weight, None,
-                   small)._cast(input.dtype)
+    factor = _over_root(wide.square().mean(axes, keepdim=True), small)
+    return _scaled(wide, factor, weight, None)._cast(input.dtype)
 
 
 @takes_tensors
@@ -120,7 +117,7 @@ def _grouped(input: Tensor, groups: int, weight: Tensor | None, bias: Tensor | N
     _, centred, variance = _moments(rows, (2, 3))
     scale, shift = (None if x is None else x.reshape(groups, channels // groups, 1)
                     for x in (weight, bias))
-    result = _scaled(centred, variance, scale, shift, eps)
+    result = _scaled(centred, _over_root(variance, eps), scale, shift)
     return result.reshape(input.shape)._cast(input.dtype)
 
 
@@ -156,7 +153,7 @@ def _by_running(input: Tensor, mean: Tensor | None, var: Tensor | None, weight: 
                             f"input's own mean and variance are not used; give them, or training")
     mean, var, weight, bias = (_channels_first(x, input) for x in (mean, var, weight, bias))
     assert mean is not None and var is not None
-    return _scaled(_wide(input) - mean, var, weight, bias, eps)._cast(input.dtype)
+    return _scaled(_wide(input) - mean, (var + eps).rsqrt(), weight, bias)._cast(input.dtype)
 
 
 @takes_tensors
@@ -198,8 +195,8 @@ def by_moments(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     mean, centred, variance = moments
     _update_running(running_mean, mean, momentum)
     _update_running(running_var, variance * unbiased, momentum)
-    return _scaled(centred, variance, _channels_first(weight, input), _channels_first(bias, input),
-                   eps)._cast(input.dtype)
+    return _scaled(centred, _over_root(variance, eps), _channels_first(weight, input),
+                   _channels_first(bias, input))._cast(input.dtype)
 
 
 @takes_tensors

@@ -44,7 +44,7 @@ class _Listener(Listener):
         raise ArgumentError("onnx.export: the function draws random numbers, or takes a step of an "
                             "optimizer; export model.eval()")
 
-    def action(self, run: Callable[[], None]) -> None:
+    def action(self, run: Callable[[], None], keep: tracing.Keep | None = None) -> None:
         """Something Python has to do at each call."""
         raise ArgumentError("onnx.export: the function draws random numbers, or changes what is "
                             "not a tensor; export model.eval()")

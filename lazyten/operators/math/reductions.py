@@ -147,7 +147,8 @@ def _wide_var(x: Node, axes: Axes, keepdim: bool, correction: float, operation: 
     if not x.dtype.is_float:
         raise DTypeError(f"{operation} of {x.dtype.name}: a variance is a float; convert first "
                          f"with .float()")
-    _, left = centred(cast(x, dt.float64), axes)
+    wide = cast(x, dt.float64)
+    left = centred(x, axes)[1] if x.dtype is wide.dtype else ew.sub(wide, mean(wide, axes, True))
     total = sum(special.square(left), axes, keepdim)
     freedom = max(count(x.shape, axes) - correction, 0.0)
     return ew.true_divide(total, float(freedom))

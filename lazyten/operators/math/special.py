@@ -56,7 +56,8 @@ def expm1(x: Node) -> Node:
 
 
 def _expm1_gradient(g: Node, node: Node) -> tuple[Node]:
-    return (ew.mul(g, ew.add(node, 1.0)),)
+    """e ** x itself: 1 more than the value has lost its digits far below 0."""
+    return (ew.mul(g, exp(node.src[1])),)
 
 
 def log1p(x: Node) -> Node:
@@ -81,6 +82,16 @@ def sqrt(x: Node) -> Node:
 def rsqrt(x: Node) -> Node:
     """1 / sqrt(x)."""
     return reciprocal(sqrt(x))
+
+
+def over_root(x: Node) -> Node:
+    """sqrt(x) / x: rsqrt, but NaN at infinity and at 0."""
+    x = as_float(x)
+    return with_gradient(ew.true_divide(sqrt(x), x), (x,), _over_root_gradient)
+
+
+def _over_root_gradient(g: Node, node: Node) -> tuple[Node]:
+    return (ew.mul(g, ew.true_divide(ew.mul(node, -0.5), node.src[1])),)
 
 
 def reciprocal(x: Node) -> Node:
