@@ -230,6 +230,8 @@ CALLS = [
         3), places(2, 2)]),
         Row("MaxUnpool", 11, {"kernel_shape": [2, 2], "strides": [2, 2]}, [floats(1, 1, 2, 2),
         np.array([[[[0, 3], [9, 14]]]], np.int64)]),
+    Row("Upsample", 9, {"mode": "linear"},
+        [floats(1, 1, 3, 3), np.array([1, 1, 7 / 3, 5 / 3], np.float32)]),
     Row("Pad", 19, {"mode": "wrap"}, [floats(5, 4), places(-1, 1, 2, -1)]),
     Row("Pad", 19, {"mode": "wrap"}, [floats(5), places(1, -2)]),
     Row("ConvTranspose", 11, {"strides": [3], "output_shape": [10]},
