@@ -126,7 +126,7 @@ def _transformed(scores: Array, name: str) -> Array:
     if name == "NONE":
         return scores
     if name == "LOGISTIC":
-        return np.asarray(1 / (1 + np.exp(-scores)), np.float32)
+        return np.asarray(0.5 * np.tanh(0.5 * scores) + 0.5, np.float32)
     if name in ("SOFTMAX", "SOFTMAX_ZERO"):
         return _softmax(scores, name == "SOFTMAX" or np.abs(scores) > LEAST)
     raise ArgumentError(f"post_transform {name!r}: NONE, LOGISTIC, SOFTMAX and SOFTMAX_ZERO are "
