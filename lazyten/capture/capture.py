@@ -289,17 +289,17 @@ def _lineage_like(real: Tensor) -> Lineage | None:
 
 def record(arguments: Sequence[Tensor], call: Callable[[Sequence[Tensor]], Any],
            environment: Environment, name: str, whole: bool,
-           pieces: Collection[int] = ()) -> Captured | InPython:
+           pieces: Collection[int] = (), function: object = None) -> Captured | InPython:
     """What `call(stand-ins for the arguments)` does: to be replayed, and nothing has changed when
     this returns; or what it gave, when it has gone on for real. name: the function's.
 
     Raises what the call raises. whole: JitError for what cannot be replayed. pieces: arguments that
-    have only pieces of the memory that the user knows them to be in.
+    have only pieces of the memory that the user knows them to be in. function: what is called.
     """
     capture = Capture(arguments, environment, whole, pieces)
     failed = True
     try:
-        with listening(capture), pure(capture):
+        with listening(capture), pure(capture, function):
             result = call(capture.shadows)
             if capture.ended is None:
                 try:

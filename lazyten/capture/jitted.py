@@ -377,7 +377,7 @@ class Jitted(Generic[P, R]):
             environment = Environment(self.function, call.leaves)
             self._refuse_hidden(environment, call)
             made = record(call.tensors, functools.partial(call.apply, self.function),
-                          environment, self._name, whole, call.pieces)
+                          environment, self._name, whole, call.pieces, self.function)
         if isinstance(made, InPython):
             return made
         if isinstance(call, CallOfPieces):

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 import lazyten as lt
 from lazyten.onnx.graph import Graph, Input
-from lazyten.onnx.program import Program
+from lazyten.onnx.program import Program, kind_of
 from lazyten.onnx.reader import Reader, parse
 from lazyten.onnx.tensors import NAMES
 from lazyten.onnx.values import (
@@ -60,16 +60,23 @@ class Model:
             feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
             return [x.tensor(self._device) if isinstance(x, Constant) and is_plain(x) else
                     x.array if isinstance(x, Constant) else x for x in self._program(feeds)]
-        feeds = {}
+        feeds, lent = {}, {}
         for name, x in given.items():  # what the last call had is like what was checked then
             kept = self._memory.take(name, x) if type(x) is np.ndarray else None
-            feeds[name] = self._value(self._known[name], x) if kept is None else kept
-        found = self._program(feeds)
-        lt.realize(*(x for x in found if isinstance(x, lt.Tensor)))
+            if kept is not None:
+                lent[name] = kept
+            feeds[name] = self._value(self._known[name], x) if kept is None else kept.tensor
+        known = len(lent) == len(feeds)
+        found = self._program(feeds, sorted(x.key for x in lent.values()) if known else None)
+        waiting = [x for x in found if isinstance(x, lt.Tensor) and x._storage.buffer is None]
+        if waiting:
+            lt.realize(*waiting)
         results = [_result(x) for x in found]
         for name, x in feeds.items():
-            if isinstance(x, lt.Tensor):
-                self._memory.give_back(name, x)
+            if name in lent:
+                self._memory.give_back(name, lent[name])
+            elif isinstance(x, lt.Tensor):
+                self._memory.keep(name, x, kind_of(name, x))
         return results
 
     def _named(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

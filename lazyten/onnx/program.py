@@ -63,9 +63,11 @@ class Program:
                 if isinstance(value, Graph):
                     self._bodies[value] = Program(value, device)
 
-    def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
-        """The outputs; `feeds` has the inputs and, of a subgraph, what it captures."""
-        key = self._key(feeds)
+    def __call__(self, feeds: Mapping[str, Value], kinds: Sequence[Any] | None = None,
+                 ) -> list[Value]:
+        """The outputs; `feeds` has the inputs and, of a subgraph, what it captures. kinds: what
+        `kind_of` gives for each, in order, if that is known."""
+        key = self._key(feeds) if kinds is None else tuple(kinds)
         plan = self._plans.get(key)
         if plan is not None and plan.whole is not None:
             return self._whole(plan.whole, feeds)
@@ -104,17 +106,17 @@ class Program:
 
     @staticmethod
     def _key(feeds: Mapping[str, Value]) -> Any:
-        return tuple(sorted((name, _kind(value)) for name, value in feeds.items()))
+        return tuple(sorted(kind_of(name, value) for name, value in feeds.items()))
 
 
-def _kind(value: Value) -> Any:
-    """What steps depend on: a constant, which is known; a tensor's shape and type; of what else
-    there is, its kind."""
+def kind_of(name: str, value: Value) -> Any:
+    """What steps depend on of a name's value: a constant, which is known; a tensor's shape and
+    type; of what else there is, its kind."""
     if isinstance(value, Constant):
-        return 0, value
+        return name, 0, value
     if isinstance(value, lt.Tensor):
-        return 1, key_of(value)
-    return 2, type(value).__name__, str(getattr(value, "dtype", ""))
+        return name, 1, key_of(value)
+    return name, 2, type(value).__name__, str(getattr(value, "dtype", ""))
 
 
 class _Planner:

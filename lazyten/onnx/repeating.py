@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import lazyten as lt
+from lazyten.capture.state.purity import trusted
 from lazyten.onnx.graph import Graph
 from lazyten.onnx.segment import Compiled
 from lazyten.onnx.values import Constant, Value, key_of, to_array, to_tensor
@@ -110,7 +111,8 @@ class Step:
             return None
         key = states, rows, counts, looks
         if key not in self.compiled.blocks:
-            self.compiled.blocks[key] = lt.jit(self._function(states, rows, counts, looks))
+            self.compiled.blocks[key] = lt.jit(trusted(
+                self._function(states, rows, counts, looks)))
         return Block(self, self.compiled.blocks[key], states, looks)
 
     def _function(self, states: int, rows: int, counts: bool, looks: bool) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import lazyten as lt
+from lazyten.capture.state.purity import trusted
 from lazyten.onnx.evaluation import arguments, fold, options, record, results
 from lazyten.onnx.graph import Node
 from lazyten.onnx.table import Operator
@@ -107,7 +108,7 @@ class Segment:
         if outputs:
             needed = _needed(self.nodes, outputs, known)
             values = {**environment, **known}
-            program = lt.jit(_function(needed, slots, outputs, values, self.home.device))
+            program = lt.jit(trusted(_function(needed, slots, outputs, values, self.home.device)))
         compiled = Compiled({name: known[name] for name in self.outputs if name in known}, slots,
                             outputs, program)
         self._compiled[key] = compiled

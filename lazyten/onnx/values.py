@@ -9,7 +9,7 @@ import math
 from collections.abc import Hashable
 from functools import lru_cache
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -84,31 +84,45 @@ def make_tensor(array: Array, device: str | None = None) -> lt.Tensor:
     return lt.tensor(array, device=device)
 
 
+class Kept(NamedTuple):
+    """A tensor that holds what an array had, with what arrays must be like to be copied there. key:
+    what a program depends on of it."""
+
+    tensor: lt.Tensor
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    key: Hashable
+
+
 class InputMemory:
     """Tensors that hold what small arrays had: the next call's are copied into the same memory, as
     long as nobody else knows it. A call takes a tensor and gives it back at its end, so that two
     calls at a time have one each."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, lt.Tensor] = {}
+        self._kept: dict[str, Kept] = {}
 
-    def take(self, name: str, array: Array) -> lt.Tensor | None:
+    def take(self, name: str, array: Array) -> Kept | None:
         """The tensor of an input, with an array of the shape and type that it had before."""
         kept = self._kept.pop(name, None)
-        if kept is None or kept.shape != array.shape or kept.dtype.numpy != array.dtype:
+        if kept is None or kept.shape != array.shape or kept.dtype != array.dtype:
             return None
-        storage = kept._storage
+        storage = kept.tensor._storage
         buffer = storage.buffer
-        if buffer is None or (getrefcount(kept), getrefcount(storage)) != (2, 3) \
+        if buffer is None or (getrefcount(kept.tensor), getrefcount(storage)) != (2, 3) \
                 or not are_alone([storage._node], [buffer])[0]:
             return None
         buffer.fill(array)
         return kept
 
-    def give_back(self, name: str, tensor: lt.Tensor) -> None:
+    def give_back(self, name: str, kept: Kept) -> None:
+        """Keep what was taken."""
+        self._kept[name] = kept
+
+    def keep(self, name: str, tensor: lt.Tensor, key: Hashable) -> None:
         """Keep a tensor that was made for an array, if it is small."""
         if tensor.numel() * tensor.dtype.itemsize <= INPUT_BYTES:
-            self._kept[name] = tensor
+            self._kept[name] = Kept(tensor, tuple(tensor.shape), tensor.dtype.numpy, key)
 
 
 def to_array(value: Value) -> Array:
@@ -116,7 +130,7 @@ def to_array(value: Value) -> Array:
     if isinstance(value, Constant):
         return value.array
     if isinstance(value, lt.Tensor):
-        array = value.detach().numpy()
+        array = value.numpy()
         return array.astype(ml_dtypes.bfloat16) if value.dtype is lt.bfloat16 else array
     if isinstance(value, np.ndarray):
         return value

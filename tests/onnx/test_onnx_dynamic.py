@@ -212,6 +212,14 @@ def test_what_was_not_computed_before_is_computed_once() -> None:
     check(lambda x: x @ weight, rows, {0: {0: "n"}}, [5], [[1], [9]])
 
 
+def test_graphs_that_differ_are_compared_with_other_integers_than_the_example_has() -> None:
+    def limited(x: lt.Tensor, i: lt.Tensor) -> lt.Tensor:
+        return x.sum() + (i.clamp(max=5) if x.shape[0] == 1 else lt.where(i == i, i, 0))
+    few = lt.tensor([0, 3, 1, 2, 0, 1, 3, 2, 0])
+    with pytest.raises(lt.ArgumentError, match="where n is 1 the function does something else"):
+        lt.onnx.export(limited, [lt.ones(6), few], dynamic={0: {0: "n"}})
+
+
 def test_starts_of_bags_are_not_taken_for_those_of_the_example() -> None:
     """In a search of as many steps as there are bits in a length."""
     table = lt.randn(50, 3)

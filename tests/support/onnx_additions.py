@@ -112,6 +112,8 @@ ATTENTIONS = [
     Row("MultiHeadAttention", MICROSOFT, {"num_heads": 2, "unidirectional": 1},
         [floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 4), NONE, NONE, NONE,
          floats(2, 2, 2, 2), floats(2, 2, 2, 2)], 3),
+    Row("MultiHeadAttention", MICROSOFT, {"num_heads": 2, "unidirectional": 1},
+        [floats(2, 3, 4), floats(2, 5, 4), floats(2, 5, 4), floats(12)]),
     grouped(3, 0, [3], 3), grouped(3, 0, [3], 3, packed=True, rotary=True),
     grouped(1, 5, [6, 6], 6, rotary=True, rotary_interleaved=1),
     grouped(1, 3, [4, 4], 4, local_window_size=2, softcap=5.0),
@@ -140,6 +142,9 @@ QUANTIZED = [
         big(1, 3, 4, 2), scale(0.05), byte(90), scale(0.06), byte(80)]),
     Row("QLinearAveragePool", MICROSOFT, {"kernel_shape": [2, 2], "pads": [1, 0, 0, 0]}, [
         big(1, 2, 5, 5), scale(0.05), byte(90), scale(0.073), byte(80)]),
+    Row("QLinearAveragePool", MICROSOFT, {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1,
+                                          "count_include_pad": 1},
+        [big(1, 2, 5, 6), scale(0.05), byte(90), scale(0.073), byte(80)]),
     Row("QLinearConcat", MICROSOFT, {"axis": 1}, [
         scale(0.05), byte(90), big(2, 3), scale(0.06), byte(80), big(2, 1), scale(0.1), byte(0)]),
     Row("MatMulIntegerToFloat", MICROSOFT, {}, [

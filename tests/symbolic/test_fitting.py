@@ -49,8 +49,8 @@ def test_a_number_may_follow_one_rule_below_a_guard_and_another_from_there_on() 
 
 
 def test_a_border_that_nobody_looked_at_is_none() -> None:
-    seen = tuple(1 if n < 50 else 2 for n, in RUN)
-    assert Fit(RUN, MANY, whole=False, guards={50}).expression(seen) is None
+    seen = tuple(1 if n < 64 else 2 for n, in RUN)
+    assert Fit(RUN, MANY, whole=False, guards={64}).expression(seen) is None
 
 
 def test_too_few_samples_say_nothing_unless_there_are_no_other_sizes() -> None:

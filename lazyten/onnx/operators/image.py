@@ -22,8 +22,9 @@ def _positions(mode: str, length: int, before: int, behind: int) -> Array:
     places = np.arange(-max(before, 0) + max(-before, 0), length + behind)
     if mode == "edge":
         return places.clip(0, length - 1)
-    if mode == "wrap":
-        return places % length
+    if mode == "wrap":  # round what is left of it
+        first, left = max(-before, 0), length - max(-before, 0) - max(-behind, 0)
+        return first + (places - first) % left
     if mode != "reflect":
         raise ArgumentError(f"mode {mode!r}: constant, edge, reflect and wrap are the ones there "
                             f"are")

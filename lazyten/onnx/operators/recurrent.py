@@ -45,10 +45,11 @@ class Options:
         names = self.activations or [*standard] * count
         if len(names) < len(standard) * count:
             raise ArgumentError(f"activations {names}: {len(standard)} for each direction")
-        found = [self._function(i, name) for i, name in enumerate(names)]
+        found = [self._function(i, name, i % len(standard) < 2) for i, name in enumerate(names)]
         return [found[i * len(standard):(i + 1) * len(standard)] for i in range(count)]
 
-    def _function(self, place: int, name: str) -> Activation:
+    def _function(self, place: int, name: str, of_gate: bool) -> Activation:
+        """An activation; what a gate is given is clipped, a cell is not."""
         if name.lower() not in ACTIVATIONS:
             raise ArgumentError(f"activation {name!r}: {sorted(ACTIVATIONS)} are there")
         function, alpha, beta = ACTIVATIONS[name.lower()]
@@ -57,7 +58,8 @@ class Options:
         b = given_beta[place] if place < len(given_beta) else beta
 
         def apply(x: T) -> T:
-            return function(x.clamp(-self.clip, self.clip) if self.clip else x, a, b)
+            clipped = x.clamp(-self.clip, self.clip) if self.clip and of_gate else x
+            return function(clipped, a, b)
         return apply
 
 

@@ -28,7 +28,8 @@ def sizes_of(shape: tuple[int, ...], axes: Sequence[int], scales: Array | None,
     elif scales is not None and scales.size:
         if len(scales) != len(old):
             raise ShapeError(f"scales {scales.tolist()} of {len(old)} axes")
-        found = [(float(s), math.floor(o * float(s))) for s, o in zip(scales, old, strict=True)]
+        found = [(float(s), math.floor(np.float32(o) * np.float32(s)))  # 3 of 7 / 3 are 7 so
+                 for s, o in zip(scales, old, strict=True)]
     else:
         raise ArgumentError("it needs sizes or scales")
     check_size([new for _, new in found], "resize")

@@ -91,6 +91,8 @@ def conv_transpose(x: T, w: T, b: T | None = None, *, auto_pad: str = "NOTSET",
         wanted = output_shape or [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
         wanted = wanted[-rank:]
         over = [n - m for n, m in zip(full, wanted, strict=True)]
+        if auto_pad == "NOTSET":  # what is asked for beyond all that there is comes behind it
+            over = [max(n, 0) for n in over]
         less, more = [n // 2 for n in over], [n - n // 2 for n in over]
         around = less + more if auto_pad == "SAME_UPPER" else more + less
     else:
@@ -184,12 +186,12 @@ def average_pool(x: T, *, kernel_shape: list[int], auto_pad: str = "NOTSET", cei
                  count_include_pad: int = 0, dilations: Ints = None, pads: Ints = None,
                  strides: Ints = None) -> T:
     """The mean of each window, with or without what was padded."""
-    total, count = _pooled_sums(x, kernel_shape, auto_pad, ceil_mode, count_include_pad,
+    total, count = pooled_sums(x, kernel_shape, auto_pad, ceil_mode, count_include_pad,
                                 dilations, pads, strides)
     return (total / count).to(x.dtype)
 
 
-def _pooled_sums(x: T, kernel: list[int], auto_pad: str, ceil_mode: int, count_include_pad: int,
+def pooled_sums(x: T, kernel: list[int], auto_pad: str, ceil_mode: int, count_include_pad: int,
                  dilations: Ints, pads: Ints, strides: Ints) -> tuple[T, T]:
     """Sums over windows, and how many elements each has."""
     steps, spread, around, extra = _window(x, kernel, auto_pad, pads, strides, dilations,
@@ -211,7 +213,7 @@ def _pooled_sums(x: T, kernel: list[int], auto_pad: str, ceil_mode: int, count_i
 def lp_pool(x: T, *, kernel_shape: list[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
             dilations: Ints = None, p: int = 2, pads: Ints = None, strides: Ints = None) -> T:
     """The p-norm of each window."""
-    total, _ = _pooled_sums(x.abs() ** p, kernel_shape, auto_pad, ceil_mode, 0, dilations, pads,
+    total, _ = pooled_sums(x.abs() ** p, kernel_shape, auto_pad, ceil_mode, 0, dilations, pads,
                             strides)
     return total ** (1 / p)
 

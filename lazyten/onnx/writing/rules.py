@@ -150,7 +150,7 @@ def elementwise(w: Writer, term: Term) -> str:
         return _divided(w, term, names)
     if op in (Op.SHL, Op.SHR) and term.dtype.kind == "u":
         return w.add("BitShift", *names, direction="LEFT" if op is Op.SHL else "RIGHT")
-    if op in (Op.SHL, Op.SHR) and source.op is Op.CONST \
+    if op in (Op.SHL, Op.SHR) and source.op is Op.CONST and isinstance(source.value, int) \
             and source.value < 8 * term.dtype.itemsize - 1:
         power = w.scalar(1 << source.value, term, len(term.shape))
         return w.add("Mul", names[0], power) if op is Op.SHL else _floor(w, names[0], power)

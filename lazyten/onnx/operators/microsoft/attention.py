@@ -51,7 +51,8 @@ def _mask(mask: T | None, batch: int, t: int, hidden: float) -> T | None:
 def _attended(q: T, k: T, v: T, mask: T | None, bias: T | None, scale: float, hidden: float,
               first: int | None) -> tuple[T, T]:
     """softmax(q k^T scale + mask + bias) v, [b, n, s, h]; and the scores before their softmax.
-    first: the last place that the first of several queries sees, None if all see all."""
+    first: the last place that the first of several queries sees, None if all see all; the last of
+    them sees all."""
     s, t = q.shape[2], k.shape[2]
     scores = q.to(lt.float32) @ k.to(lt.float32).mT * (scale or 1 / math.sqrt(q.shape[-1]))
     if bias is not None:
@@ -60,7 +61,8 @@ def _attended(q: T, k: T, v: T, mask: T | None, bias: T | None, scale: float, hi
     if added is not None:
         scores = scores + added
     if first is not None and s > 1:
-        later = lt.arange(t, device=q.device) > lt.arange(s, device=q.device)[:, None] + first
+        last = lt.tensor([*range(first, first + s - 1), t], device=q.device)
+        later = lt.arange(t, device=q.device) > last[:, None]
         scores = lt.where(later, lt.finfo(lt.float32).min, scores)
     return (scores.softmax(-1) @ v.to(lt.float32)).to(q.dtype), scores
 

@@ -1,6 +1,7 @@
 """What computes with quantized integers, or with weights of few bits."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import lazyten as lt
@@ -9,7 +10,7 @@ from lazyten.onnx.operators.microsoft.attention import UNUSED, attend_projected
 from lazyten.onnx.operators.recurrent import Options, lstm_of
 from lazyten.onnx.operators.special.integers import centred, matmul_integer
 from lazyten.onnx.operators.types import dequantize, dynamic_quantize, quantize
-from lazyten.onnx.operators.windows import average_pool
+from lazyten.onnx.operators.windows import pooled_sums
 from lazyten.onnx.schemas import MICROSOFT
 from lazyten.onnx.table import operator
 from lazyten.support.errors import ArgumentError
@@ -80,11 +81,12 @@ def qlinear_average(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T | 
                     kernel_shape: list[int], auto_pad: str = "NOTSET", ceil_mode: int = 0,
                     count_include_pad: int = 0, pads: list[int] | None = None,
                     strides: list[int] | None = None) -> T:
-    """The mean of each window of quantized numbers, quantized."""
-    found = average_pool(_wide(x, x_scale, x_zero), kernel_shape=kernel_shape, auto_pad=auto_pad,
-                         ceil_mode=ceil_mode, count_include_pad=count_include_pad, pads=pads,
-                         strides=strides)
-    return _narrow(found, y_scale, y_zero, x)
+    """The mean of each window of quantized numbers, quantized. With count_include_pad a window that
+    ends behind what is padded has as many elements as any."""
+    total, count = pooled_sums(_wide(x, x_scale, x_zero), kernel_shape, auto_pad, ceil_mode,
+                               count_include_pad, None, pads, strides)
+    return _narrow(total / (math.prod(kernel_shape) if count_include_pad else count), y_scale,
+                   y_zero, x)
 
 
 @operator("QLinearConcat", domain=MICROSOFT, gives=1)

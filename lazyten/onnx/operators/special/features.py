@@ -71,8 +71,9 @@ def label_encoder_1(x: Array, *, classes_strings: list[str] | None = None,
                     default_int64: int = -1, default_string: str = "_Unused") -> Array:
     """Places of texts in a list, or texts at places."""
     texts = classes_strings or []
-    return category_mapper(x, cats_int64s=[*range(len(texts))], cats_strings=texts,
-                           default_int64=default_int64, default_string=default_string)
+    found: Array = category_mapper(x, cats_int64s=[*range(len(texts))], cats_strings=texts,
+                                   default_int64=default_int64, default_string=default_string)
+    return found
 
 
 @operator("ZipMap", domain=ML, eager=True, host="*")

@@ -37,7 +37,8 @@ def normalizer(x: T, *, norm: str = "MAX") -> T:
     if found is None:
         raise ArgumentError(f"norm {norm!r}: MAX, L1 and L2 are the ones there are")
     by = found()
-    return x / lt.where(by == 0, 1.0, by)
+    divided: T = x / lt.where(by == 0, 1.0, by)
+    return divided
 
 
 @operator("Imputer", domain=ML)

@@ -21,14 +21,14 @@ def _kernels(x: Array, vectors: Array, kind: str, params: list[float] | None) ->
     gamma, offset, degree = params or [0.0, 0.0, 0.0]
     if kind == "RBF":
         apart = ((x[:, None] - vectors) ** 2).sum(-1)
-        return np.exp(-gamma * apart).astype(np.float32)
-    product = x @ vectors.T
+        return np.asarray(np.exp(-gamma * apart), np.float32)
+    product: Array = x @ vectors.T
     if kind == "LINEAR":
         return product
     if kind == "POLY":
-        return ((gamma * product + offset) ** degree).astype(np.float32)
+        return np.asarray((gamma * product + offset) ** degree, np.float32)
     if kind == "SIGMOID":
-        return np.tanh(gamma * product + offset).astype(np.float32)
+        return np.asarray(np.tanh(gamma * product + offset), np.float32)
     raise ArgumentError(f"kernel_type {kind!r}: LINEAR, POLY, RBF and SIGMOID are the ones there "
                         f"are")
 
@@ -118,7 +118,7 @@ def _coupled(pairs: Array) -> Array:
 
 def _softmax(scores: Array, kept: Array | bool) -> Array:
     powers = np.where(kept, np.exp(scores - scores.max(1, keepdims=True)), 0)
-    return (powers / powers.sum(1, keepdims=True)).astype(np.float32)
+    return np.asarray(powers / powers.sum(1, keepdims=True), np.float32)
 
 
 def _transformed(scores: Array, name: str) -> Array:
@@ -126,7 +126,7 @@ def _transformed(scores: Array, name: str) -> Array:
     if name == "NONE":
         return scores
     if name == "LOGISTIC":
-        return (1 / (1 + np.exp(-scores))).astype(np.float32)
+        return np.asarray(0.5 * np.tanh(0.5 * scores) + 0.5, np.float32)
     if name in ("SOFTMAX", "SOFTMAX_ZERO"):
         return _softmax(scores, name == "SOFTMAX" or np.abs(scores) > LEAST)
     raise ArgumentError(f"post_transform {name!r}: NONE, LOGISTIC, SOFTMAX and SOFTMAX_ZERO are "
