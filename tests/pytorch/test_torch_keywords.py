@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -99,13 +100,16 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
     lambda T, x: [T.isin(elements=x, test_element=1.0), T.isin(element=1.0, test_elements=x),
                   T.tril_indices(2, 2, layout=T.strided), T.triu_indices(2, 2, layout=T.strided)],
     lambda T, x: [T.cholesky_solve(input=x.T, input2=T.eye(3) * 2),
-                  T.orgqr(input=x.T, input2=T.zeros(2)), T.linalg.tensorsolve(T.eye(2), other=x.T[0]),
+                  T.orgqr(input=x.T, input2=T.zeros(2)),
+                  T.linalg.tensorsolve(T.eye(2), other=x.T[0]),
                   T.ormqr(input=x.T, input2=T.zeros(2), input3=x.T),
                   T.linalg.lstsq(input=T.eye(2), b=x)[0] + 0.0],
     lambda T, x: [T.view_as_real(T.fft.fft(x, out=T.empty(2, 3, dtype=T.complex64))),
-                  T.fft.irfft(x, n=3, out=T.empty(0)), T.fft.rfft2(input=x, out=None).abs().round(decimals=3)],
+                  T.fft.irfft(x, n=3, out=T.empty(0)),
+                  T.fft.rfft2(input=x, out=None).abs().round(decimals=3)],
     lambda T, x: [T.from_dlpack(ext_tensor=x), T.from_dlpack(x, device="cpu", copy=False),
-                  T.from_dlpack(x, copy=True), T.utils.dlpack.from_dlpack(ext_tensor=x)],
+                  T.from_dlpack(T.to_dlpack(x)), T.from_dlpack(x, copy=True),
+                  T.utils.dlpack.from_dlpack(ext_tensor=x)],
     lambda T, x: [type(T.nn.ModuleList([T.nn.ReLU()]).pop(key=0)).__name__,
                   type(T.nn.Sequential(T.nn.ReLU()).pop(key=-1)).__name__,
                   len(T.nn.Sequential().extend(sequential=[T.nn.ReLU(), T.nn.Tanh()]))],
@@ -127,6 +131,10 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
                       T.zeros(1), T.eye(2), intermediates=None),
                   T.distributions.constraints.multinomial(2).check(x=x)],
     lambda T, x: [T.autograd.forward_ad.unpack_dual(tensor=x)[0]],
+    lambda T, x: [[R.get_enum(name) for name in ("none", "mean", "sum")] + [
+        R.legacy_get_string(*given, emit_warning=False) for given in (
+            (None, None), (False, None), (True, False), (None, True))]
+        for R in [import_module(f"{T.__name__}.nn._reduction")]],
     lambda T, x: [T.trapezoid(x[:0], dim=0), T.trapezoid(T.ones(0)), T.trapezoid(x[:, :0], x),
                   T.cumulative_trapezoid(x[:, :0]), T.trapezoid(T.ones(0, dtype=T.int32))],
     lambda T, x: [T.nn.functional.max_unpool1d(T.ones(0, 1, 2), T.ones(0, 1, 2).long(), 2),
