@@ -162,7 +162,7 @@ def _taken(x: Tensor, operation: str) -> Tensor:
     return x
 
 
-def _real(x: object, operation: str) -> Tensor:
+def _real(x: Tensor, operation: str) -> Tensor:
     found = _taken(x, operation)
     if found.dtype.is_complex:
         raise DTypeError(f"{operation} of {found.dtype.name}: it takes real numbers; use "

@@ -23,8 +23,8 @@ def _pulled_back(given: Tensor, shape: Sequence[int], convolved: Callable[[Tenso
     with enable_grad():
         operand = zeros(tuple(shape), dtype=given.dtype, device=given.device, requires_grad=True)
         (found,) = grad(convolved(operand), operand, grad_output, create_graph=flows)
-    result: Tensor = found
-    return result
+    assert found is not None  # what is convolved depends on both
+    return found
 
 
 def _input_gradient(convolution: Callable[..., Tensor]) -> Callable[..., Tensor]:

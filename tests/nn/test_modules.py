@@ -141,6 +141,18 @@ def test_the_older_hook_of_gradients_is_the_full_one_with_a_warning() -> None:
     assert seen == [[2.0, 1.0]]
 
 
+@pytest.mark.parametrize("options", [{}, {"kdim": 6, "vdim": 6, "add_bias_kv": True}])
+def test_attention_draws_its_parameters_anew_but_for_the_last_weight(options: Any) -> None:
+    layer = lt.nn.MultiheadAttention(4, 2, **options)
+    with lt.no_grad():
+        for parameter in layer.parameters():
+            parameter.fill_(7.0)
+    layer._reset_parameters()
+    same = {name for name, p in layer.named_parameters() if bool((p == 7.0).any())}
+    assert same == {"out_proj.weight"}
+    assert not layer.in_proj_bias.any() and not layer.out_proj.bias.any()
+
+
 def test_a_parameter_of_a_parameter_warns_that_it_is_a_copy() -> None:
     first = lt.nn.Parameter(lt.ones(2))
     with pytest.warns(UserWarning, match="trained apart"):

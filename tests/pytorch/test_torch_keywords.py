@@ -137,6 +137,8 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
         for R in [import_module(f"{T.__name__}.nn._reduction")]],
     lambda T, x: [T.trapezoid(x[:0], dim=0), T.trapezoid(T.ones(0)), T.trapezoid(x[:, :0], x),
                   T.cumulative_trapezoid(x[:, :0]), T.trapezoid(T.ones(0, dtype=T.int32))],
+    lambda T, x: [T.nn.functional.pad(x, (1, 2), mode, 0.0) for mode in (
+        "reflect", "replicate", "circular")],
     lambda T, x: [T.div(7, 2, rounding_mode="floor"), T.div(7, 2), T.add(1, 2.5), T.mul(7, True),
                   T.sub(5, 2, alpha=2), T.floor_divide(-7, 2), T.true_divide(7.5, 2)],
     lambda T, x: [T.nn.functional.max_unpool1d(T.ones(0, 1, 2), T.ones(0, 1, 2).long(), 2),

@@ -93,12 +93,12 @@ def taken(value: Any, like: Any, operation: str) -> Any:
         return value
     if isinstance(value, np.number | np.bool_):
         return value.item()
-    if isinstance(value, np.ndarray | list | tuple) and not has_operators(type(value)):
+    if isinstance(value, np.ndarray | list | tuple) and not has_operators(value):
         array = np.asarray(value)
         device = None if like is None else like.device
         return from_array(array, device) if array.dtype.kind == "c" else \
             Tensor._copy_of(array, device=device)
-    error = ForeignOperandError if has_operators(type(value)) else DTypeError
+    error = ForeignOperandError if has_operators(value) else DTypeError
     raise error(f"{operation} of a complex tensor and {type(value).__name__} {value!r:.40}: the "
                 f"other operand must be a tensor, an array or a number")
 

@@ -380,12 +380,13 @@ class ComplexTensor(Complex, Tensor):
     def _cast(self, dtype: DType) -> Any:
         return self.to(dtype=dtype)
 
-    def cpu(self) -> Any:
-        """This tensor on the cpu."""
+    def cpu(self, memory_format: Any = None) -> Any:
+        """This tensor on the cpu, row-major."""
         return self.to(device="cpu")
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
-        """This tensor on an NVIDIA GPU."""
+    def cuda(self, device: Any = None, non_blocking: bool = False,
+             memory_format: Any = None) -> Any:
+        """This tensor on an NVIDIA GPU, row-major."""
         return of_parts(self._parts.cuda(device), self)
 
     def _operand(self, value: Any, operation: str) -> Any:

@@ -27,9 +27,13 @@ REFLECTED = frozenset(f"__{name}__" for name in (
     "rxor", "rlshift", "rrshift"))
 
 
+def has_operators(value: object) -> bool:
+    """Whether its class says itself what operators do whose left operand is of another class."""
+    return _are_defined_by(type(value))
+
+
 @cache
-def has_operators(kind: type) -> bool:
-    """Whether a class says itself what operators do whose left operand is of another class."""
+def _are_defined_by(kind: type[object]) -> bool:
     return any(REFLECTED & vars(c).keys() for c in kind.__mro__
                if c.__module__.partition(".")[0] not in ("builtins", "lazyten", "numpy"))
 
@@ -73,9 +77,9 @@ class Operands(Values[Tensor]):
             raise ComplexError
         if isinstance(value, _NUMBERS):
             return shapes.as_number(value, operation, "the other operand")
-        if isinstance(value, np.ndarray | list | tuple) and not has_operators(type(value)):
+        if isinstance(value, np.ndarray | list | tuple) and not has_operators(value):
             return self._copy_of(value, device=self.device)
-        error = ForeignOperandError if has_operators(type(value)) else DTypeError
+        error = ForeignOperandError if has_operators(value) else DTypeError
         raise error(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the other "
                     f"operand must be a tensor, an array or a number")
 
