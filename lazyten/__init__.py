@@ -118,6 +118,7 @@ from lazyten.frontend.interop import asarray as asarray
 from lazyten.frontend.interop import from_dlpack as from_dlpack
 from lazyten.frontend.interop import from_numpy as from_numpy
 from lazyten.frontend.interop import frombuffer as frombuffer
+from lazyten.frontend.interop import to_dlpack as to_dlpack
 from lazyten.frontend.limits import can_cast as can_cast
 from lazyten.frontend.limits import finfo as finfo
 from lazyten.frontend.limits import get_default_dtype as get_default_dtype

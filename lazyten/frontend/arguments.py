@@ -30,6 +30,9 @@ NUMBER_FIRST = frozenset({
     "div", "divide", "float_power", "floor_divide", "mul", "multiply", "pow", "remainder", "rsub",
     "sub", "subtract", "true_divide", "xlogy"})
 """Functions whose first operand may be a number, if the second is a tensor."""
+NUMBERS_ALONE = frozenset({"add", "div", "divide", "floor_divide", "mul", "multiply", "sub",
+                           "subtract", "true_divide"})
+"""Those which two numbers may be given to; they give a zero-dim tensor."""
 
 
 def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
@@ -87,7 +90,7 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
         if in_order is not None and len(args) > 3:
             args, kwargs = in_order(args, kwargs)
         if number_first and len(args) == 2 and isinstance(args[0], bool | int | float | complex):
-            args = (_beside(args[0], args[1]), args[1])
+            args = (_beside(args[0], args[1], operation), args[1])
         first: Tensor | None = None
         for place, name, optional in places:
             if place >= len(args) and name not in kwargs:
@@ -147,8 +150,10 @@ def fills_out(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", filled)
 
 
-def _beside(number: Any, other: Any) -> Any:
-    """A number as a tensor that counts as one beside another tensor."""
+def _beside(number: Any, other: Any, operation: str) -> Any:
+    """A number as a tensor that counts as one beside another tensor, or number."""
+    if isinstance(other, bool | int | float) and operation in NUMBERS_ALONE:
+        return Tensor._copy_of(number)
     if not isinstance(other, Tensor):
         return number
     if isinstance(number, complex):

@@ -104,6 +104,9 @@ class Capsule:
 
 def to_dlpack(tensor: Tensor) -> Any:
     """A tensor's values as a capsule, which `from_dlpack` takes once."""
+    if not isinstance(tensor, Tensor):
+        raise DTypeError(f"to_dlpack: {type(tensor).__name__} {tensor!r:.40} is not a tensor; wrap "
+                         f"it in lazyten.tensor()")
     return tensor.__dlpack__()
 
 

@@ -21,6 +21,7 @@ Files, in reading order:
 - attention.py: PyTorch's choice among implementations of attention, which changes nothing.
 - tuples.py: Sizes as tuples, for layers of one's own.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
+- grad.py: `lazyten.nn.grad`: the gradients of convolutions as functions, under PyTorch's names.
 """
 import typing as _typing
 from importlib import import_module as _import_module
@@ -57,7 +58,7 @@ _LATER = {"DataParallel": "parallel", "SyncBatchNorm": "parallel.sync_batch_norm
      "TransformerEncoderLayer"), "sequence.transformer")}
 """Where to find what not every program uses."""
 _LATER_MODULES = ("attention", "parallel", "utils")
-_elsewhere = _later("lazyten.nn")
+_elsewhere = _later("lazyten.nn", "grad")
 
 
 @_undivided

@@ -5,6 +5,7 @@ nothing more to call, and nothing more for jit to watch.
 """
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -122,6 +123,14 @@ class HookMethods(Attributes):
         arguments, None for those that have none, and of the outputs. What it gives, if not None,
         are the gradients of the arguments instead."""
         return self._add_hook("_backward_hooks", hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """register_full_backward_hook, which PyTorch warns to use in place of this older one: there
+        grad_input is that of the last operation in the module, here that of its arguments."""
+        warnings.warn(f"{type(self).__name__}.register_backward_hook is register_full_backward_hook"
+                      f": grad_input are the gradients of the module's arguments", FutureWarning,
+                      stacklevel=2)
+        return self.register_full_backward_hook(hook)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._has_hooks or EVERYWHERE:

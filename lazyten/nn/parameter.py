@@ -1,6 +1,7 @@
 """`Parameter`: the tensor that a module trains, known by its class."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -39,6 +40,10 @@ class Parameter(Tensor):
         if not isinstance(data, Tensor):
             raise DTypeError(f"Parameter of {type(data).__name__} {data!r:.40}: give a tensor, for "
                              f"example lazyten.zeros(3)")
+        if isinstance(data, Parameter):
+            warnings.warn("Parameter of a Parameter is a copy, which is trained apart, where "
+                          "PyTorch's have their values in one memory; to tie weights, assign the "
+                          "Parameter itself to both modules", UserWarning, stacklevel=2)
         with no_grad():
             value = data.detach().clone()
         self._hold(value._storage, value._moves)

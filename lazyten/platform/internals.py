@@ -26,6 +26,11 @@ def _get_tracing_state() -> None:
     """None: nothing is traced by TorchScript."""
 
 
+def _is_tracing() -> bool:
+    """False: nothing is traced by TorchScript."""
+    return False
+
+
 def _log_api_usage_once(event: str) -> None:
     """Nothing: what programs use is not reported to anybody."""
 

@@ -58,6 +58,7 @@ SAME: dict[str, str] = {
     **_below("nn.modules", """adaptive channelshuffle container fold pixelshuffle rnn
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
     "nn.modules.module": "nn.module",
+    "nn._reduction": "nn.functions.options",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "functional": "", "quasirandom": "utils.quasirandom",

@@ -18,6 +18,10 @@ class DTypeError(LazytenError, TypeError):
     """Element types that do not fit the operation; also a TypeError."""
 
 
+class ForeignOperandError(DTypeError):
+    """An operand of a class that has operators of its own, which operators leave the work to."""
+
+
 class ComplexError(DTypeError):
     """An operation that is there for real numbers alone, and has met complex ones: what wraps it
     has its form do it, or names it (`not_complex`)."""

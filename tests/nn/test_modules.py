@@ -128,6 +128,38 @@ def test_jit_sees_parts_that_come_and_go() -> None:
     assert [v[0] for v in seen[:5]] == [0, 0, -1, 0, -1] and 0.2 < seen[5][0] < 0.3
 
 
+def test_the_older_hook_of_gradients_is_the_full_one_with_a_warning() -> None:
+    net = doubling(lt)
+    seen: list[list[float]] = []
+    with pytest.warns(FutureWarning, match="register_full_backward_hook"):
+        handle = net.register_backward_hook(lambda m, given, result: seen.append(
+            [given[0].item(), result[0].item()]))
+    x = lt.tensor([1.0], requires_grad=True)
+    net(x).sum().backward()
+    handle.remove()
+    net(x).sum().backward()
+    assert seen == [[2.0, 1.0]]
+
+
+@pytest.mark.parametrize("options", [{}, {"kdim": 6, "vdim": 6, "add_bias_kv": True}])
+def test_attention_draws_its_parameters_anew_but_for_the_last_weight(options: Any) -> None:
+    layer = lt.nn.MultiheadAttention(4, 2, **options)
+    with lt.no_grad():
+        for parameter in layer.parameters():
+            parameter.fill_(7.0)
+    layer._reset_parameters()
+    same = {name for name, p in layer.named_parameters() if bool((p == 7.0).any())}
+    assert same == {"out_proj.weight"}
+    assert not layer.in_proj_bias.any() and not layer.out_proj.bias.any()
+
+
+def test_a_parameter_of_a_parameter_warns_that_it_is_a_copy() -> None:
+    first = lt.nn.Parameter(lt.ones(2))
+    with pytest.warns(UserWarning, match="trained apart"):
+        second = lt.nn.Parameter(first)
+    assert second is not first and second.tolist() == [1.0, 1.0]
+
+
 def test_hooks_of_gradients_run_in_jitted_functions_and_twice_differentiated() -> None:
     net = doubling(lt)
     net.register_full_backward_hook(lambda m, given, result: (given[0] * 10,))

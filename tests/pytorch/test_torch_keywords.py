@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,8 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
                   T.fft.irfft(x, n=3, out=T.empty(0)),
                   T.fft.rfft2(input=x, out=None).abs().round(decimals=3)],
     lambda T, x: [T.from_dlpack(ext_tensor=x), T.from_dlpack(x, device="cpu", copy=False),
-                  T.from_dlpack(x, copy=True), T.utils.dlpack.from_dlpack(ext_tensor=x)],
+                  T.from_dlpack(T.to_dlpack(x)), T.from_dlpack(x, copy=True),
+                  T.utils.dlpack.from_dlpack(ext_tensor=x)],
     lambda T, x: [type(T.nn.ModuleList([T.nn.ReLU()]).pop(key=0)).__name__,
                   type(T.nn.Sequential(T.nn.ReLU()).pop(key=-1)).__name__,
                   len(T.nn.Sequential().extend(sequential=[T.nn.ReLU(), T.nn.Tanh()]))],
@@ -129,8 +131,16 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
                       T.zeros(1), T.eye(2), intermediates=None),
                   T.distributions.constraints.multinomial(2).check(x=x)],
     lambda T, x: [T.autograd.forward_ad.unpack_dual(tensor=x)[0]],
+    lambda T, x: [[R.get_enum(name) for name in ("none", "mean", "sum")] + [
+        R.legacy_get_string(*given, emit_warning=False) for given in (
+            (None, None), (False, None), (True, False), (None, True))]
+        for R in [import_module(f"{T.__name__}.nn._reduction")]],
     lambda T, x: [T.trapezoid(x[:0], dim=0), T.trapezoid(T.ones(0)), T.trapezoid(x[:, :0], x),
                   T.cumulative_trapezoid(x[:, :0]), T.trapezoid(T.ones(0, dtype=T.int32))],
+    lambda T, x: [T.nn.functional.pad(x, (1, 2), mode, 0.0) for mode in (
+        "reflect", "replicate", "circular")],
+    lambda T, x: [T.div(7, 2, rounding_mode="floor"), T.div(7, 2), T.add(1, 2.5), T.mul(7, True),
+                  T.sub(5, 2, alpha=2), T.floor_divide(-7, 2), T.true_divide(7.5, 2)],
     lambda T, x: [T.nn.functional.max_unpool1d(T.ones(0, 1, 2), T.ones(0, 1, 2).long(), 2),
                   T.nn.functional.max_unpool2d(T.ones(0, 1, 1, 2), T.ones(0, 1, 1, 2).long(), 2),
                   T.nn.functional.max_unpool3d(T.ones(0, 1, 1, 1, 2),

@@ -15,11 +15,12 @@ from lazyten.frontend.complexes.tensors import ComplexTensor, joined, of_parts
 from lazyten.frontend.core.complex_forms import form as _form
 from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.core.keywords import taking_aliases
+from lazyten.frontend.core.operands import has_operators
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.support.errors import DTypeError, two_devices
+from lazyten.support.errors import DTypeError, ForeignOperandError, two_devices
 
 F = TypeVar("F", bound=Callable[..., Any])
 Part = Any
@@ -92,13 +93,14 @@ def taken(value: Any, like: Any, operation: str) -> Any:
         return value
     if isinstance(value, np.number | np.bool_):
         return value.item()
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, np.ndarray | list | tuple) and not has_operators(value):
         array = np.asarray(value)
         device = None if like is None else like.device
         return from_array(array, device) if array.dtype.kind == "c" else \
             Tensor._copy_of(array, device=device)
-    raise DTypeError(f"{operation} of a complex tensor and {type(value).__name__} {value!r:.40}: "
-                     f"the other operand must be a tensor, an array or a number")
+    error = ForeignOperandError if has_operators(value) else DTypeError
+    raise error(f"{operation} of a complex tensor and {type(value).__name__} {value!r:.40}: the "
+                f"other operand must be a tensor, an array or a number")
 
 
 def from_array(array: np.ndarray[Any, Any], device: str | None,

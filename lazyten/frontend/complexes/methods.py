@@ -10,7 +10,7 @@ from lazyten.frontend.complexes import arithmetic, functions, making, products, 
 from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.complex_forms import FORMS, name_of
 from lazyten.frontend.tensor import Tensor
-from lazyten.support.errors import not_complex
+from lazyten.support.errors import ForeignOperandError, not_complex
 
 WHERE_FORMS_ARE = arithmetic, functions, structure, products, making
 KEPT = frozenset((
@@ -46,9 +46,15 @@ def _refusal(name: str) -> Callable[..., Any]:
 
 
 def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a method of this name."""
+    """The function as a method of this name; an operator leaves the work to an operand of a class
+    that has its own."""
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
+        try:
+            return function(self, *args, **kwargs)
+        except ForeignOperandError:
+            if name.startswith("__"):
+                return NotImplemented
+            raise
     method.__name__, method.__qualname__ = name, f"ComplexTensor.{name}"
     method.__doc__ = getattr(Tensor, name).__doc__ if hasattr(Tensor, name) else None
     return method

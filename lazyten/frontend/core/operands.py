@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,11 +16,26 @@ from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
 from lazyten.storage.placement import canonical, placed
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import ComplexError, DTypeError, two_devices
+from lazyten.support.errors import ComplexError, DTypeError, ForeignOperandError, two_devices
 
 _NUMBERS = float, int, bool, np.number, np.bool_
 
 Tensor = TypeVar("Tensor", bound="Operands[Any]")
+
+REFLECTED = frozenset(f"__{name}__" for name in (
+    "radd", "rsub", "rmul", "rtruediv", "rfloordiv", "rmod", "rpow", "rmatmul", "rand", "ror",
+    "rxor", "rlshift", "rrshift"))
+
+
+def has_operators(value: object) -> bool:
+    """Whether its class says itself what operators do whose left operand is of another class."""
+    return _are_defined_by(type(value))
+
+
+@cache
+def _are_defined_by(kind: type[object]) -> bool:
+    return any(REFLECTED & vars(c).keys() for c in kind.__mro__
+               if c.__module__.partition(".")[0] not in ("builtins", "lazyten", "numpy"))
 
 
 class Operands(Values[Tensor]):
@@ -61,10 +77,11 @@ class Operands(Values[Tensor]):
             raise ComplexError
         if isinstance(value, _NUMBERS):
             return shapes.as_number(value, operation, "the other operand")
-        if isinstance(value, np.ndarray | list | tuple):
+        if isinstance(value, np.ndarray | list | tuple) and not has_operators(value):
             return self._copy_of(value, device=self.device)
-        raise DTypeError(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the "
-                         f"other operand must be a tensor, an array or a number")
+        error = ForeignOperandError if has_operators(value) else DTypeError
+        raise error(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the other "
+                    f"operand must be a tensor, an array or a number")
 
     def _tensor(self, value: Any, operation: str) -> Tensor:
         """Another tensor, on this device. DTypeError for anything else."""

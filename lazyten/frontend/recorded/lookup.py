@@ -33,7 +33,7 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device
 from lazyten.support import grad_mode
-from lazyten.support.errors import ComplexError
+from lazyten.support.errors import ComplexError, ForeignOperandError
 from lazyten.support.remembered import Remembered
 
 P = ParamSpec("P")
@@ -59,19 +59,25 @@ def forget() -> None:
     frame_runs.forget()
 
 
-def recorded(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which is looked up before it is run."""
+def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P, R]:
+    """The function, which is looked up before it is run. is_operator: Python calls it, and asks the
+    other operand where it gives NotImplemented."""
     @wraps(function)
     def found(*args: Any, **kwargs: Any) -> Any:
         try:
-            if here.first_serial is None and tracing.active is None and not _stack.levels:
-                return _found(function, args, kwargs)
-            if watch.hook is not None and are_plain(args) and are_plain(kwargs.values()):
-                return unwatched(_real, function, args, kwargs)
-            return _real(function, args, kwargs)
-        except ComplexError:
-            pass
-        return in_complex(function, args, kwargs)
+            try:
+                if here.first_serial is None and tracing.active is None and not _stack.levels:
+                    return _found(function, args, kwargs)
+                if watch.hook is not None and are_plain(args) and are_plain(kwargs.values()):
+                    return unwatched(_real, function, args, kwargs)
+                return _real(function, args, kwargs)
+            except ComplexError:
+                pass
+            return in_complex(function, args, kwargs)
+        except ForeignOperandError:
+            if is_operator:
+                return NotImplemented
+            raise
     return cast("Callable[P, R]", found)
 
 
@@ -202,4 +208,5 @@ def record_methods(owner: type[Any]) -> None:
                 continue
             if isinstance(method, FunctionType) and (gives_tensors(method)
                                                      or name == "__setitem__"):
-                setattr(part, name, made.setdefault(method, recorded(method)))
+                known = (method, is_special)
+                setattr(part, name, made.setdefault(known, recorded(method, is_special)))

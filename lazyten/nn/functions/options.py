@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import losses
+from lazyten.support.errors import ArgumentError
 
 
 def placed(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
@@ -17,6 +18,20 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
     if reduce is False:
         return "none"
     return "sum" if size_average is False else "mean"
+
+
+def legacy_get_string(size_average: bool | None, reduce: bool | None,
+                      emit_warning: bool = True) -> str:
+    """The reduction that PyTorch's older words mean: 'mean' where none is given."""
+    return reduction_of(size_average, reduce, "mean")
+
+
+def get_enum(reduction: str) -> int:
+    """PyTorch's number of a reduction. ArgumentError if there is none of this name."""
+    names = ("none", "mean", "sum")
+    if reduction not in names:
+        raise ArgumentError(f"reduction={reduction!r} is not one of {', '.join(names)}")
+    return names.index(reduction)
 
 
 def reduced(loss: Tensor, reduction: str, operation: str) -> Tensor:

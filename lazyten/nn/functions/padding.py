@@ -28,7 +28,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant",
         return input.pad(pad, 0 if value is None else value)
     if mode not in MODES:
         raise ArgumentError(f"pad: mode {mode!r} is not one of {', '.join(MODES)}")
-    if value is not None:
+    if value:
         raise ArgumentError(f"pad: value={value} is for mode 'constant'; mode {mode!r} takes its "
                             f"elements from the input")
     given = shapes.sizes([pad], "pad")

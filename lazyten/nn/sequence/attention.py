@@ -70,6 +70,20 @@ class MultiheadAttention(Module):
         if self.out_proj.bias is not None:
             init.zeros_(self.out_proj.bias)
 
+    def _reset_parameters(self) -> None:
+        """Draw parameters anew, but for the weight of `out_proj`: PyTorch's name, which packages
+        call."""
+        for weight in (self.in_proj_weight, self.q_proj_weight, self.k_proj_weight,
+                       self.v_proj_weight):
+            if weight is not None:
+                init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            init.zeros_(self.in_proj_bias)
+            init.zeros_(self.out_proj.bias)
+        for extra in (self.bias_k, self.bias_v):
+            if extra is not None:
+                init.xavier_normal_(extra)
+
     def forward(self, query: Tensor, key: Tensor, value: Tensor,
                 key_padding_mask: Tensor | None = None, need_weights: bool = True,
                 attn_mask: Tensor | None = None, average_attn_weights: bool = True,

@@ -1,0 +1,42 @@
+"""Operands of classes with operators of their own, which tensors leave the work to."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import lazyten as lt
+
+OPERATORS = {"radd": operator.add, "rsub": operator.sub, "rmul": operator.mul,
+             "rtruediv": operator.truediv, "rfloordiv": operator.floordiv, "rmod": operator.mod,
+             "rpow": operator.pow, "rmatmul": operator.matmul, "rand": operator.and_,
+             "ror": operator.or_, "rxor": operator.xor, "rlshift": operator.lshift,
+             "rrshift": operator.rshift}
+COMPLEX = ("radd", "rsub", "rmul", "rtruediv", "rpow", "rmatmul")
+
+
+def of_class(base: type) -> Any:
+    """An instance of a class whose operators give their names and the other operand."""
+    methods = {f"__{name}__": lambda self, other, name=name: (name, other) for name in OPERATORS}
+    return type("Own", (base,), methods)(*([(1, 2)] if base is tuple else []))
+
+
+@pytest.mark.parametrize("base", [object, tuple])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_an_operator_is_left_to_a_class_that_has_its_own(base: type, name: str) -> None:
+    x, other = lt.tensor([1, 2]), of_class(base)
+    for left in (x, x * 1j) if name in COMPLEX else (x,):
+        found, given = OPERATORS[name](left, other)
+        assert found == name and given is left
+
+
+def test_a_method_and_a_class_without_operators_are_still_errors() -> None:
+    x = lt.tensor([1, 2])
+    calls: list[Callable[[], Any]] = [lambda: x.add(of_class(tuple)), lambda: x + object(),
+                                      lambda: lt.mul(x, of_class(object))]
+    for call in calls:
+        with pytest.raises(lt.DTypeError, match="must be a tensor, an array or a number"):
+            call()
+    assert x.add((1, 2)).tolist() == [2, 4]
