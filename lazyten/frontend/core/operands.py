@@ -27,13 +27,13 @@ REFLECTED = frozenset(f"__{name}__" for name in (
     "rxor", "rlshift", "rrshift"))
 
 
-def has_operators(value: object) -> bool:
+def has_operators(value: Any) -> bool:
     """Whether its class says itself what operators do whose left operand is of another class."""
     return _are_defined_by(type(value))
 
 
 @cache
-def _are_defined_by(kind: type[object]) -> bool:
+def _are_defined_by(kind: type) -> bool:
     return any(REFLECTED & vars(c).keys() for c in kind.__mro__
                if c.__module__.partition(".")[0] not in ("builtins", "lazyten", "numpy"))
 
