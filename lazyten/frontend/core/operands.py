@@ -27,9 +27,9 @@ REFLECTED = frozenset(f"__{name}__" for name in (
     "rxor", "rlshift", "rrshift"))
 
 
-def has_operators(value: Any) -> bool:
+def has_operators(value: object) -> bool:
     """Whether its class says itself what operators do whose left operand is of another class."""
-    return _are_defined_by(type(value))
+    return _are_defined_by(type(value))  # type: ignore[arg-type]  # classes are hashable
 
 
 @cache
