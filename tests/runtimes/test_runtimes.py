@@ -197,7 +197,7 @@ def test_an_element_type_that_a_device_lacks_names_the_users_line() -> None:
 
 
 def test_an_unknown_device_lists_what_there_is() -> None:
-    with pytest.raises(DeviceError, match=r"no device 'gpu9'.*has: cpu, interpreter"):
+    with pytest.raises(DeviceError, match=r"no device 'gpu9'.*one of cpu, interpreter"):
         canonical("gpu9")
 
 
