@@ -49,7 +49,11 @@ def save(obj: Any, f: File) -> None:
     For a module or an optimizer give its state_dict(). ArgumentError for what is no data.
     """
     tensors: dict[str, Tensor] = {}
-    structure = json.dumps(described(obj, tensors, "the object"))
+    try:
+        structure = json.dumps(described(obj, tensors, "the object"))
+    except RecursionError:
+        raise ArgumentError(f"save: the {type(obj).__name__} is nested too deeply, or contains "
+                            f"itself: give one that ends") from None
     content = serialization.packed(tensors, {STRUCTURE: structure})
     if hasattr(f, "write"):
         with _open_for("save", "writing", f):
@@ -77,7 +81,10 @@ def load(f: File, map_location: MAP_LOCATION = None, *, weights_only: bool = Tru
     about = serialization.header(content, "load", source).get("__metadata__", {})
     if STRUCTURE not in about:
         return tensors
-    return built(json.loads(about[STRUCTURE]), tensors)
+    try:
+        return built(json.loads(about[STRUCTURE]), tensors)
+    except RecursionError:
+        raise ArgumentError(f"load: {source} is nested too deeply to be read") from None
 
 
 def _device(map_location: MAP_LOCATION) -> str | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
+from lazyten.support.errors import ArgumentError
+
 
 class Leaf(NamedTuple):
     """A value that is no container."""
@@ -22,9 +24,25 @@ class Branch(NamedTuple):
 
 
 def flatten(value: Any) -> tuple[list[Any], Branch | None]:
-    """The leaves, in order, and the structure that `unflatten` takes."""
+    """The leaves, in order, and the structure that `unflatten` takes. ArgumentError for what is in
+    itself."""
     leaves: list[Any] = []
-    return leaves, _flatten(value, leaves)
+    try:
+        return leaves, _flatten(value, leaves)
+    except RecursionError:
+        raise ArgumentError(f"a {type(value).__name__} of lists, tuples or dicts is nested too "
+                            f"deeply, or contains itself: give one that ends") from None
+
+
+def leaves_of(value: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
+    """The leaves of what may be in itself, each time but that. within: the containers it is in."""
+    kind = type(value)
+    if kind is dict or kind is list or isinstance(value, tuple):
+        if id(value) not in within:
+            for item in value.values() if kind is dict else value:
+                yield from leaves_of(item, (*within, id(value)))
+    else:
+        yield value
 
 
 def _flatten(value: Any, leaves: list[Any]) -> Branch | None:

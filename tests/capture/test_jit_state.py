@@ -332,3 +332,35 @@ def test_the_table_of_modules_may_be_mentioned(monkeypatch: pytest.MonkeyPatch) 
     before = set(MODULES)
     assert double(lt.ones(2)).tolist() == double(lt.ones(2)).tolist() == [2, 2]
     assert not [name for name in MODULES.keys() - before if name.startswith("made_when_asked")]
+
+
+def test_state_may_contain_itself() -> None:
+    known: dict[str, Any] = {"k": 2.0}
+    known["me"], several = known, [known]
+    known["all"] = several
+    call = lt.jit(lambda x: x * known["k"] * len(several))
+    assert call(lt.ones(1)).item() == call(lt.ones(1)).item() == 2
+    known["k"] = 3.0
+    assert call(lt.ones(1)).item() == 3
+    several.append(known)
+    assert call(lt.ones(1)).item() == 6
+
+
+def test_a_module_may_have_attributes_that_contain_themselves() -> None:
+    layer = nn.Linear(3, 1)
+    layer.owners = [layer, []]
+    layer.owners[1].append(layer.owners)
+    optimizer = lt.optim.SGD(layer.parameters(), lr=0.1)
+
+    def step(x: lt.Tensor) -> lt.Tensor:
+        optimizer.zero_grad()
+        loss = layer(x).sum() * len(layer.owners)
+        loss.backward()
+        optimizer.step()
+        return loss
+    call = lt.jit(step)
+    before = [call(lt.ones(2, 3)).item() for _ in range(3)]
+    layer.owners.append(None)
+    after = call(lt.ones(2, 3)).item()
+    np.testing.assert_allclose(np.diff(before), np.full(2, -6.4), rtol=1e-4)
+    np.testing.assert_allclose(after, (before[-1] - 6.4) * 1.5, rtol=1e-4)

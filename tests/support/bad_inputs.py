@@ -117,6 +117,12 @@ SHAPES = [
         S, "add", ("(2, 3)", "(2, 4)", "axis -1", "3 and 4"), "must be equal"),
     Bad("mul by a list that is not a rectangle", lambda t: t.f * [[1, 2], [3]],
         S, "tensor", ("[[1, 2], [3]]",), "need one length"),
+    Bad("a jitted call of a list that contains itself", lambda t: lt.jit(len)(endless()),
+        lt.ArgumentError, "", ("contains itself",), "give one that ends"),
+    Bad("save of a list that contains itself", lambda t: lt.save(endless(), "endless.pt"),
+        lt.ArgumentError, "save", ("list", "contains itself"), "give one that ends"),
+    Bad("collating lists that contain themselves", lambda t: lt.utils.data.default_collate(
+        [endless()]), lt.DTypeError, "default_collate", ("list", "contains itself"), "collate_fn"),
     Bad("tensor of a list that contains itself", lambda t: lt.tensor(endless()),
         S, "tensor", ("[[...]]",), "at most 64 axes"),
     Bad("a list that contains itself as an operand", lambda t: t.f + endless(),

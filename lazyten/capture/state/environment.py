@@ -15,7 +15,7 @@ from typing import Any
 from lazyten.capture.state.places import MISSING, Change, Place, Same, snapshot
 from lazyten.capture.state.surroundings import NOT_READ, Surroundings
 from lazyten.frontend.tensor import Tensor
-from lazyten.support.trees import flatten
+from lazyten.support.trees import leaves_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Environment:
     def values(self) -> Iterator[object]:
         """What the names meant, and the items of lists, tuples and dicts among that."""
         for w in {w.place: w for w in self.watched}.values():
-            yield from flatten(w.value)[0]
+            yield from leaves_of(w.value)
 
     def generalize(self, means: Mapping[Place, Callable[[Any], Hashable]]) -> None:
         """Of these names only a part of what they mean matters from now on."""

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import blake2b
+from itertools import chain
 from logging import Logger
 from types import CellType
 from typing import Any, NamedTuple
@@ -84,17 +85,20 @@ class Same:
         return id(self.thing)
 
 
-def snapshot(value: Any) -> Hashable:
+def snapshot(value: Any, within: tuple[int, ...] = ()) -> Hashable:
     """Equal as long as `value` means the same to a trace: numbers, strings and containers by
-    value, anything else by identity."""
+    value, anything else by identity. within: the containers that it is in, which it may be one of.
+    """
     if value is None or type(value) in (bool, int, str, bytes):
         return type(value), value
     if type(value) is float:
         return float, value.hex()
-    if isinstance(value, list | tuple | deque):
-        return type(value), tuple(map(snapshot, value))
-    if isinstance(value, dict):
-        return type(value), tuple((snapshot(k), snapshot(v)) for k, v in value.items())
+    if isinstance(value, list | tuple | deque | dict):
+        if id(value) in within:
+            return type(value), within.index(id(value))
+        within = (*within, id(value))
+        parts = chain.from_iterable(value.items()) if isinstance(value, dict) else value
+        return type(value), tuple([snapshot(x, within) for x in parts])
     if type(value) in (set, frozenset):
         return type(value), frozenset(map(snapshot, value))
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
@@ -102,7 +106,7 @@ def snapshot(value: Any) -> Hashable:
     if isinstance(value, bytearray | array):
         return type(value), bytes(value)
     if type(value) is partial:
-        return partial, snapshot([value.func, value.args, value.keywords])
+        return partial, snapshot([value.func, value.args, value.keywords], within)
     if isinstance(value, Logger):
         return Same(value), value.getEffectiveLevel(), value.disabled, value.manager.disable
     if isinstance(value, _Caching):

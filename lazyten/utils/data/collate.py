@@ -43,7 +43,11 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Whole numbers become int64, floats float64, as in PyTorch.
     """
-    return collate(batch, collate_fn_map=default_collate_fn_map)
+    try:
+        return collate(batch, collate_fn_map=default_collate_fn_map)
+    except RecursionError:
+        raise DTypeError(f"default_collate: an example, {type(batch[0]).__name__}, is nested too "
+                         f"deeply, or contains itself: give collate_fn") from None
 
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any:
