@@ -80,7 +80,7 @@ WITHOUT_A_ROW = named("lt", """
     bernoulli binomial empty normal poisson randint_like norm_except_dim
     alpha_dropout feature_dropout feature_alpha_dropout
 
-    allclose broadcast_shapes equal is_complex is_floating_point is_inference is_nonzero to_dlpack
+    allclose broadcast_shapes equal is_complex is_floating_point is_inference is_nonzero
     is_tensor get_device resolve_conj resolve_neg is_conj is_neg is_same_size is_signed
     """) | named("F", """
     adaptive_avg_pool3d adaptive_max_pool3d

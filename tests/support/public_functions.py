@@ -34,7 +34,8 @@ def named(home: str, words: str) -> set[str]:
 
 
 OUTSIDE = named("lt", """
-    as_tensor asarray can_cast checkpoint empty_cache explain from_dlpack from_numpy frombuffer
+    as_tensor asarray can_cast checkpoint empty_cache explain from_dlpack to_dlpack from_numpy
+    frombuffer
     get_default_dtype get_float32_matmul_precision get_num_threads get_rng_state grad initial_seed
     export is_autocast_enabled is_grad_enabled jit load_decisions load_safetensors manual_seed
     memory_stats profile promote_types quantize reset_peak result_type save_safetensors seed
