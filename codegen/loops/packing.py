@@ -51,7 +51,7 @@ def is_packable(load: Node) -> bool:
     """Whether a LOAD reads no element twice as its ranges run: packing then copies each once."""
     if load.src[0].op is Op.PARAM and load.src[0].arg.held:
         return False  # it is not there before the loops
-    if len(load.src) > 2 or _is_computed(load):
+    if len(load.src) > 2 or is_computed(load):
         return False
     ranges = list(ranges_of(load.src[1:]))
     steps = [_steps(load.src[1], r) for r in ranges]
@@ -63,7 +63,7 @@ def is_packable(load: Node) -> bool:
     return bool(ranges) and None not in steps
 
 
-def _is_computed(load: Node) -> bool:
+def is_computed(load: Node) -> bool:
     """Whether a LOAD's position is known only in its loop nest: it is read, or it is combined over
     ranges of its own, which are none that the load depends on."""
     return any(n.op in (Op.LOAD, Op.ACCUMULATE) for n in toposort(load.src[1:]))
@@ -105,7 +105,7 @@ def local_loads(sink: Node) -> dict[int, list[Node]]:
     """The loads that local memory can hold, in visit order, by the number of the argument."""
     found: dict[int, list[Node]] = {}
     for node in toposort([sink]):
-        if node.op is Op.LOAD and not _is_computed(node):
+        if node.op is Op.LOAD and not is_computed(node):
             if any(True for _ in ranges_of(node.src[1:])):
                 found.setdefault(node.src[0].arg.slot, []).append(node)
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lazyten.codegen.instructions.instructions import MASKED
 from lazyten.codegen.instructions.vector_access import MOST_SHUFFLED
-from lazyten.codegen.loops.packing import is_packable, packed_size
+from lazyten.codegen.loops.packing import is_computed, is_packable, packed_size
 from lazyten.codegen.loops.ranges import AFFINE
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.node import Node, toposort
@@ -261,10 +261,11 @@ class Term:
 
 
 def maskable(sink: Node, free: dict[Node, frozenset[Node]], target: Target) -> frozenset[Node]:
-    """The ranges of outputs along which a mask may keep lanes from being read and stored."""
+    """The ranges of outputs along which a mask may keep lanes from being read and stored: where
+    that is known without reading."""
     accesses = [n for n in toposort([sink]) if n.op in (Op.LOAD, Op.STORE)]
     bare = [n for n in accesses if not target.masked_loads or n.arg is not None
-            or n.src[0].dtype.itemsize not in MASKED]
+            or n.src[0].dtype.itemsize not in MASKED or n.op is Op.LOAD and is_computed(n)]
     return free[sink].difference(*(free[n] for n in bare))
 
 

@@ -167,10 +167,13 @@ def rounded_down(a: Array, b: Array) -> Array:
 
 @pytest.mark.parametrize("on", MASKING)
 def test_a_mask_is_chosen_where_it_saves_vectors(on: str) -> None:
-    """Not for elements that no instruction masks."""
+    """Not for elements that no instruction masks, nor where positions are read."""
     lanes = UNITS[on].vector_bytes // 4
     x, y = lt.rand(64, 90).realize(), lt.rand(90, lanes - 2).realize()
     made = executor(on).generate(kernels_of(x @ y))
     assert f"vector(i1:{lanes})" in made[0].loops
     made = executor(on).generate(kernels_of(x @ y > 20))
+    assert f"vector(i1:{lanes})" not in made[0].loops
+    places = lt.randint(0, 90, (64, lanes - 2)).realize()
+    made = executor(on).generate(kernels_of(lt.gather(y, 0, places) * 2))
     assert f"vector(i1:{lanes})" not in made[0].loops
