@@ -433,6 +433,7 @@ class _Renderer:
             if lanes > 1 and not address.is_contiguous:
                 order = [address.offsets.index(i) for i in range(lanes)]
                 name = self._shuffle(stored, lanes, name, order)
+                mask = mask and self._shuffle(dt.bool_, lanes, mask, order)
             base = None if address.base is None else self.names[address.base]
             pointer = self._pointer(dtype, address, base, address.offset)
             if mask is not None:
@@ -440,31 +441,32 @@ class _Renderer:
                 return
             self.lines.append(f"  store {kind} {name}, ptr {pointer}, align {dtype.itemsize}")
             return
-        if address.vector is None and mask is None and self.long:
-            self._scatter(stored, lanes, name, address)
+        if mask is not None or address.vector is None and self.long:
+            self._scatter(stored, lanes, name, address, mask)
             return
-        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, mask)):
+        for i, pointer in enumerate(self._lane_pointers(dtype, address, lanes, None)):
             element = self.line(f"extractelement {kind} {name}, i64 {i}")
-            if mask is not None:
-                there = self.line(f"load {memory_type(dtype)}, ptr {pointer}")
-                on = self.line(f"extractelement <{lanes} x i1> {mask}, i64 {i}")
-                element = self.line(f"select i1 {on}, {memory_type(dtype)} {element}, "
-                                    f"{memory_type(dtype)} {there}")
             # volatile: LLVM need not look for stores that it could make one
             self.lines.append(f"  store volatile {memory_type(dtype)} {element}, ptr {pointer}")
 
-    def _scatter(self, stored: DType, lanes: int, name: str, address: Address) -> None:
-        """A vector to places that are far apart."""
+    def _scatter(self, stored: DType, lanes: int, name: str, address: Address,
+                 mask: str | None) -> None:
+        """A vector to places that are far apart; what is masked off is not touched, as another
+        thread may be storing it."""
         kind, bits = f"<{lanes} x {memory_type(stored)}>", f"<{lanes} x i1>"
-        base = None if address.base is None else self.names[address.base]
-        pointer = self._pointer(stored, address, base, address.offset)
-        offsets = ", ".join(f"i64 {offset}" for offset in address.offsets)
+        if address.vector is None:
+            base = None if address.base is None else self.names[address.base]
+            pointer = self._pointer(stored, address, base, address.offset)
+            places = f"<{', '.join(f'i64 {offset}' for offset in address.offsets)}>"
+        else:
+            self.used.add(address.slot)
+            pointer, places = f"%p{address.slot}", self._positions(address, lanes, mask)
         places = self.line(f"getelementptr {memory_type(stored)}, ptr {pointer}, "
-                           f"<{lanes} x i64> <{offsets}>")
+                           f"<{lanes} x i64> {places}")
         function = f"@llvm.masked.scatter.{suffix(stored, lanes)}.v{lanes}p0"
         self.declared.add(f"declare void {function}({kind}, <{lanes} x ptr>, i32, {bits})")
         self.lines.append(f"  call void {function}({kind} {name}, <{lanes} x ptr> {places}, "
-                          f"i32 {stored.itemsize}, {bits} splat (i1 true))")
+                          f"i32 {stored.itemsize}, {bits} {mask or 'splat (i1 true)'})")
 
     def _masked_store(self, stored: DType, lanes: int, name: str, pointer: str, mask: str) -> None:
         """A vector to neighbours in memory, where the mask is true."""

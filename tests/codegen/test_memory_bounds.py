@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from example_counts import examples
 from graphs import SIZES, arrays, expressions
-from guarded_memory import check, leaf
+from guarded_memory import check, leaf, run_guarded
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_rows import slow_but
@@ -18,8 +18,11 @@ from slow_rows import slow_but
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import elementwise, make, move, reduce, reshape
 from lazyten.ir.ops import Op
+from lazyten.runtimes.cpu.cpu import CpuRuntime
+from lazyten.runtimes.host.processors import PROCESSORS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="guards pages with POSIX mprotect")
 
@@ -95,3 +98,19 @@ def test_every_nth_element_of_what_is_padded_is_read_inside(
         part = move(Op.FLIP, part, (1,))
     check(elementwise(Op.NEG, part), [ops.encode(values.astype(dtype.compute), dtype)], [dtype],
           at_end)
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+@pytest.mark.parametrize("decisions", ["vector(i0:8)", "vector(i1:8)", "vector(i0:8) tile(i1:2)"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_vector_past_the_end_of_its_axis_touches_nothing_there(
+        decisions: str, at_end: bool, reverse: bool) -> None:
+    """Neither where its lanes are neighbours in memory, nor where they lie apart."""
+    values = np.arange(6 * 7, dtype=np.float32).reshape(7, 6)
+    node = make(Op.PERMUTE, dt.float32, (leaf(1, (7, 6), dt.float32),), (1, 0))
+    if reverse:
+        node = make(Op.FLIP, dt.float32, (node,), (0, 1))
+    node = elementwise(Op.ADD, node, node)
+    kernel = Kernel("guarded", (node,), ((dt.float32, values.size),), decisions=Given(decisions))
+    found = run_guarded(CpuRuntime(0, PROCESSORS["x86-64-v3"].target), kernel, [values], at_end)
+    np.testing.assert_array_equal(found, 2 * (values.T[::-1, ::-1] if reverse else values.T))
