@@ -429,11 +429,11 @@ class _Renderer:
             name = convert(self, dt.bool_, dt.uint8, lanes, name)
         kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
         stored = dt.uint8 if dtype.kind == "b" else dtype
-        if address.vector is None and sorted(address.offsets) == list(range(lanes)):
+        if address.is_contiguous or mask is None and address.vector is None and \
+                sorted(address.offsets) == list(range(lanes)):
             if lanes > 1 and not address.is_contiguous:
                 order = [address.offsets.index(i) for i in range(lanes)]
                 name = self._shuffle(stored, lanes, name, order)
-                mask = mask and self._shuffle(dt.bool_, lanes, mask, order)
             base = None if address.base is None else self.names[address.base]
             pointer = self._pointer(dtype, address, base, address.offset)
             if mask is not None:
