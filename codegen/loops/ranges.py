@@ -258,7 +258,7 @@ def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int, int]]) -> Nod
     """
     blocks = {r: _in_blocks(r, *split) for r, split in parts.items() if split[2] <= r.arg.extent}
     sink = replace_ranges(sink, blocks, {})
-    for r in parts.keys() - blocks.keys():
+    for r in [r for r in parts if r not in blocks]:
         vector = _part(r, 2, parts[r][2], "vector")
         inside = elementwise(Op.CMPLT, vector, index(r.arg.extent))
         sink = replace_ranges(sink, {r: vector}, {}, inside)

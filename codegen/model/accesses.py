@@ -261,12 +261,15 @@ class Term:
 
 
 def maskable(sink: Node, free: dict[Node, frozenset[Node]], target: Target) -> frozenset[Node]:
-    """The ranges of outputs along which a mask may keep lanes from being read and stored: where
-    that is known without reading."""
-    accesses = [n for n in toposort([sink]) if n.op in (Op.LOAD, Op.STORE)]
-    bare = [n for n in accesses if not target.masked_loads or n.arg is not None
-            or n.src[0].dtype.itemsize not in MASKED or n.op is Op.LOAD and is_computed(n)]
-    return free[sink].difference(*(free[n] for n in bare))
+    """The ranges of outputs, shorter than a vector may be, along which a mask may keep lanes from
+    being read and stored: where that is known without reading."""
+    short = frozenset(r for r in free[sink] if r.arg.extent < target.widest)
+    if not short or not target.masked_loads:
+        return frozenset()
+    accesses = [n for n in free if n.op in (Op.LOAD, Op.STORE) and not short.isdisjoint(free[n])]
+    bare = [n for n in accesses if n.arg is not None or n.src[0].dtype.itemsize not in MASKED
+            or n.op is Op.LOAD and is_computed(n)]
+    return short.difference(*(free[n] for n in bare))
 
 
 def _sets_in_reach(step: int, target: Target) -> int:

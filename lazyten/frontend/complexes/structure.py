@@ -147,9 +147,12 @@ def _scatter(self: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     given = src if value is None else value
     if reduce == "multiply":
         raise not_complex("scatter with reduce='multiply'")
-    if isinstance(given, int | float | np.number):
-        given = complex(given)  # has two parts, where a number is taken for itself in each
-    return _scattered(self, dim, index, given, reduce=reduce)
+    return _scattered(self, dim, index, _in_two_parts(given), reduce=reduce)
+
+
+def _in_two_parts(value: Any) -> Any:
+    """A number as one that has two parts, where it would be taken for itself in each."""
+    return complex(value) if isinstance(value, int | float | np.number) else value
 
 
 @form("var")
@@ -257,9 +260,7 @@ def _index_fill(self: Any, dim: int, index: Any, value: Any) -> Any:
     if not isinstance(self, ComplexTensor):
         raise DTypeError(f"index_fill of {self.dtype.name} by a complex number: it does not fit; "
                          f"make the tensor complex first")
-    if isinstance(value, int | float | np.number):
-        value = complex(value)  # has two parts, where a number is taken for itself in each
-    return _filled(self, dim, index, value)
+    return _filled(self, dim, index, _in_two_parts(value))
 
 
 @form("numel")
