@@ -16,6 +16,8 @@ Files, in reading order:
 - vjp_rules.py: VJP: how each op passes a cotangent back to its sources, a row an op, a rule a
   source.
 - gradient.py: Vjp: reverse-mode differentiation as a graph transform.
+- joint_gradients.py: Gradients of several values by one rule, which sees those of all of them at
+  once.
 - functions_back.py: `GradFn`: the operations that a gradient flows back through, one by one, for
   who looks at them.
 - twins.py: Values of their own for tensors that are computed alike, where one has hooks.

@@ -5,15 +5,16 @@ forward() and backward() see complex tensors where the call has them; between th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import wraps
 from inspect import signature
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import ReferenceType, ref
 
 from lazyten.autodiff import hooks
+from lazyten.autodiff.joint_gradients import apart, jointly
 from lazyten.frontend.complexes.tensors import ComplexTensor, joined, of_parts
 from lazyten.frontend.core.complex_forms import in_floats
-from lazyten.frontend.recorded.slots import attached, templates_of
+from lazyten.frontend.recorded.slots import recorded_in, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, const, make
@@ -38,12 +39,18 @@ class _Saved(NamedTuple):
     is_complex: bool
 
 
-class _Output(NamedTuple):
-    """An output of a call: its inputs, and its gradient while somebody has it."""
+class _Outputs(NamedTuple):
+    """Those of a call that have gradients, its inputs, and their gradient while somebody has one of
+    them."""
 
+    values: tuple[Node, ...]
     inputs: tuple[Node, ...]
     rule: ReferenceType[_Rule]
-    remake: Callable[[FunctionContext], _Rule]
+
+    def over(self, frame: Frame) -> _Outputs:
+        """The same over real memory."""
+        return self._replace(values=tuple(map(frame.real, self.values)),
+                             inputs=tuple(map(frame.real, self.inputs)))
 
 
 class FunctionContext:
@@ -59,7 +66,7 @@ class FunctionContext:
         self._dirty: set[int] = set()
         self._materialize = True
         self._frame: Callable[[], Frame | None] | None = None
-        self._outputs: dict[Node, _Output] = {}
+        self._outputs: _Outputs | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for backward(), with the values they have now."""
@@ -96,14 +103,11 @@ class FunctionContext:
         if frame is None and saved.is_template:
             raise GradientError("saved_tensors of a call whose results are gone: keep one of them, "
                                 "or keep what is asked for as an attribute of ctx")
-        node, found = saved.node, self._outputs.get(saved.node)
-        if found and saved.is_template is (frame is not None):
-            rule = found.rule()
-            if rule is None and not saved.is_template:  # nobody kept this output, but another one
-                rule = found.remake(self)
-                self._outputs[node] = found._replace(rule=ref(rule))
-            if rule is not None:
-                node = with_gradient(node, found.inputs, rule.slot if saved.is_template else rule)
+        node, outputs = saved.node, self._outputs
+        rule = outputs and outputs.rule()
+        if outputs and rule and node in outputs.values \
+                and saved.is_template is (frame is not None):
+            node = rule.attached(outputs.values, outputs.inputs)[outputs.values.index(node)]
         requires_grad = saved.requires_grad or node is not saved.node
         if frame is None or not saved.is_template:
             return Tensor._of(node, saved.device, requires_grad)
@@ -125,8 +129,7 @@ class FunctionContext:
         self._frame = None
         self._saved = [s and s._replace(node=frame.real(s.node) if s.is_template else s.node,
                                         is_template=False) for s in self._saved]
-        self._outputs = {frame.real(value): found._replace(
-            inputs=tuple(map(frame.real, found.inputs))) for value, found in self._outputs.items()}
+        self._outputs = self._outputs and self._outputs.over(frame)
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """No gradient flows through these outputs."""
@@ -148,8 +151,7 @@ class Function:
     forward(ctx, *args) computes the outputs, unrecorded; backward(ctx, *gradients of the outputs)
     gives a gradient for each argument, None for those that have none; what it gives for an argument
     that needs none is left out. Or forward(*args), and
-    setup_context(ctx, args, output). With several outputs backward() is called for each one that
-    has a gradient, so it must be linear, as gradients are.
+    setup_context(ctx, args, output).
     """
 
     @staticmethod
@@ -224,21 +226,19 @@ def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...
     kinds = tuple(map(_kind_of, outputs))
     wanted = {number: in_floats(t) for number, t in enumerate(outputs) if isinstance(t, Tensor)
               and in_floats(t).dtype.is_float and id(t) not in ctx._without_gradient}
-    takes = tuple(map(_kind_of, args))
-    makers = [partial(_Rule, function, number, takes, kinds) for number in wanted]
-    rules = [maker(ctx) for maker in makers]
+    if not wanted:
+        return
+    rule = _Rule(function, tuple(wanted), tuple(map(_kind_of, args)), kinds, ctx)
     tensors = [*wanted.values(), *inputs]
     found = templates_of(tensors)
     frame, nodes = found or (None, [t.node for t in tensors])
     ctx._stay_in(frame)
-    sources = tuple(nodes[len(wanted):])
-    for (number, t), value, rule, maker in zip(wanted.items(), nodes, rules, makers, strict=False):
-        ctx._outputs[value] = _Output(sources, ref(rule), maker)
-        if frame is None:
-            made = Tensor._of(with_gradient(value, sources, rule), t.device, True)
-        else:
-            rule.slot = frame.add_rule(rule)
-            made = attached(frame, value, sources, rule.slot)
+    values, sources = tuple(nodes[:len(wanted)]), tuple(nodes[len(wanted):])
+    ctx._outputs = _Outputs(values, sources, ref(rule))
+    rule.slot = None if frame is None else frame.add_rule(rule)
+    for number, node in zip(wanted, rule.attached(values, sources), strict=True):
+        made = Tensor._of(node, wanted[number].device, True) if frame is None \
+            else recorded_in(frame, node)
         outputs[number] = _shown(made, isinstance(outputs[number], ComplexTensor))
 
 
@@ -263,21 +263,25 @@ def _shown(parts: Tensor, is_complex: bool) -> Tensor:
 
 
 class _Rule:
-    """The gradient of one output of one call, as gradient.py wants it. Compared by identity. slot:
-    what it is in templates, if a frame knows it."""
+    """The gradient of one call, as gradient.py wants it. Compared by identity. wanted: the numbers
+    of the outputs that have gradients. slot: what it is in templates, if a frame knows it."""
 
-    slot: Slot
+    slot: Slot | None
 
-    def __init__(self, function: type[Function], number: int, takes: tuple[_Kind | None, ...],
-                 kinds: tuple[_Kind | None, ...], ctx: FunctionContext) -> None:
+    def __init__(self, function: type[Function], wanted: tuple[int, ...],
+                 takes: tuple[_Kind | None, ...], kinds: tuple[_Kind | None, ...],
+                 ctx: FunctionContext) -> None:
         self.__name__ = function.__name__
-        self.function, self.ctx, self.number = function, ctx, number
+        self.function, self.ctx, self.wanted = function, ctx, wanted
         self.takes, self.kinds = takes, kinds
 
+    def attached(self, values: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
+        """The outputs that have gradients, with this one; in templates where there is a slot."""
+        return jointly(values, inputs, self if self.slot is None else self.slot, self.__name__)
+
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
-        kind, inputs = self.kinds[self.number], node.src[1:]
-        assert kind is not None
-        parts = self.pulled_back(Tensor._gradient(g, kind.device), inputs)
+        inputs = node.src[1:]
+        parts = self.pulled_back(g, inputs, Tensor._gradient)
         nodes = [None if part is None else part.node for part in parts]
         if getattr(self.function.backward, "_once", False):
             never = _Never(self.__name__)
@@ -287,18 +291,32 @@ class _Rule:
 
     def leave(self, frame: Frame) -> None:
         """It is asked for over real memory from now on."""
+        self.slot = None
         self.ctx._leave(frame)
 
-    def pulled_back(self, g: Tensor, inputs: Sequence[Node]) -> list[Tensor | None]:
-        """What backward() gives for these inputs, for a gradient of the output, through which
-        gradients may flow."""
-        given: list[Tensor | None] = [
-            _shown(Tensor._of(const(0, k.dtype, k.shape), k.device), k.is_complex)
-            if k and self.ctx._materialize else None for k in self.kinds]
-        kind = self.kinds[self.number]
-        assert kind is not None
-        given[self.number] = _shown(g, kind.is_complex)
-        with set_grad_enabled(g.requires_grad), hooks.users_walk():
+    def _gradients(self, g: Node, as_tensor: Callable[[Node, str], Tensor]
+                   ) -> list[Tensor | None]:
+        """The gradients of all outputs, those that have none too."""
+        wanted = [kind for number in self.wanted if (kind := self.kinds[number])]
+        parts = dict(zip(self.wanted, apart(g, [(k.shape, k.dtype) for k in wanted]), strict=True))
+        given: list[Tensor | None] = []
+        for number, kind in enumerate(self.kinds):
+            part = parts.get(number)
+            if kind is None or part is None and not self.ctx._materialize:
+                given.append(None)
+                continue
+            x = Tensor._of(const(0, kind.dtype, kind.shape), kind.device) if part is None \
+                else as_tensor(part, kind.device)
+            given.append(_shown(x, kind.is_complex))
+        return given
+
+    def pulled_back(self, g: Node, inputs: Sequence[Node], as_tensor: Callable[[Node, str], Tensor]
+                    ) -> list[Tensor | None]:
+        """What backward() gives for these inputs, for the cotangent of the call. as_tensor: makes
+        tensors of its nodes, through which gradients may flow."""
+        given = self._gradients(g, as_tensor)
+        with set_grad_enabled(any(t.requires_grad for t in given if t is not None)), \
+                hooks.users_walk():
             result = self.function.backward(self.ctx, *given)
             parts = list(result) if isinstance(result, tuple) else [result]
             while len(parts) > len(self.takes) and parts[-1] is None:  # PyTorch lets them be

@@ -14,12 +14,11 @@ from types import MappingProxyType
 from typing import Any
 
 from lazyten.autodiff.hooks import RemovableHandle
-from lazyten.frontend import functions
+from lazyten.autodiff.joint_gradients import apart, jointly
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, make
+from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
 from lazyten.nn.attributes import Attributes
-from lazyten.operators.math.elementwise import with_gradient
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, NotWrittenError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled
@@ -250,33 +249,13 @@ def _tied(values: Sequence[Any], told: Told) -> Sequence[Any]:
     if not places or not is_grad_enabled():
         return values
     tensors = [values[i] for i in places]
-    with enable_grad():
-        flat = functions.cat([t.reshape(-1) for t in tensors])
-    joint = with_gradient(make(Op.DETACH, flat.dtype, (flat.node,)),
-                          tuple(t.node for t in tensors),
-                          _Joint(tensors, places, len(values), told))
-    result, start = list(values), 0
-    for i, t in zip(places, tensors, strict=True):
-        value = make(Op.DETACH, t.dtype, (t.node,))
-        part = _Part(start, flat.numel() - start - t.numel(), flat)
-        result[i] = Tensor._of(with_gradient(value, (joint,), part), t.device, True)
-        start += t.numel()
+    nodes = [t.node for t in tensors]
+    tied = jointly([make(Op.DETACH, x.dtype, (x,)) for x in nodes], nodes,
+                   _Joint(tensors, places, len(values), told), "hook")
+    result = list(values)
+    for i, t, node in zip(places, tensors, tied, strict=True):
+        result[i] = Tensor._of(node, t.device, True)
     return result
-
-
-class _Part:
-    """The gradient of one tensor, among zeros for the others. Compared by identity."""
-
-    def __init__(self, before: int, after: int, flat: Tensor) -> None:
-        self.__name__ = "hook"
-        self.before, self.after, self.dtype, self.device = before, after, flat.dtype, flat.device
-
-    def __call__(self, g: Node, node: Node) -> list[Node | None]:
-        with enable_grad():
-            part = Tensor._of(g, self.device).reshape(-1).to(dtype=self.dtype)
-            zeros = [functions.zeros(n, dtype=self.dtype, device=self.device)
-                     for n in (self.before, self.after)]
-            return [functions.cat([zeros[0], part, zeros[1]]).node]
 
 
 class _Joint:
@@ -290,12 +269,12 @@ class _Joint:
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         gradients: list[Any] = [None] * self.count
+        parts = apart(g, [(shape, dtype) for shape, dtype, _ in self.kinds])
         with enable_grad():
-            rest = Tensor._of(g, self.kinds[0][2])
-            for place, (shape, dtype, _) in zip(self.places, self.kinds, strict=True):
-                size = functions.empty(shape).numel()
-                gradients[place] = rest[:size].reshape(shape).to(dtype=dtype)
-                rest = rest[size:]
+            for place, part, (shape, dtype, device) in zip(self.places, parts, self.kinds,
+                                                           strict=True):
+                part = const(0, dtype, shape) if part is None else part
+                gradients[place] = Tensor._of(part, device)
             given = self.told(tuple(gradients))
             return [self._checked(given[place], kind)
                     for place, kind in zip(self.places, self.kinds, strict=True)]

@@ -58,8 +58,10 @@ class Rule(Protocol):
         """As of any rule for gradients, where graphs are over real memory."""
         ...
 
-    def pulled_back(self, g: Any, inputs: Sequence[Node]) -> Sequence[Any]:
-        """The gradients as tensors, or None, of a tensor."""
+    def pulled_back(self, g: Node, inputs: Sequence[Node], as_tensor: Callable[[Node, str], Any]
+                    ) -> Sequence[Any]:
+        """The gradients of the inputs as tensors, or None; as_tensor: makes tensors of nodes for
+        the user's code, on a device."""
         ...
 
     def leave(self, frame: Frame) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ Log = list[Any]
 def swish(m: Any, log: Log, how: str = "") -> Any:
     """A product and tanh: saves its arguments and what it gives, and keeps a mask and a number.
     how: "looks", backward() goes on by the value of a gradient; "looks first", forward() does."""
-    class Swish(m.autograd.Function):  # type: ignore[misc, name-defined]
+    class Swish(m.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, x: Any, w: Any, factor: float) -> Any:
             log.append(("forward", tuple(x.shape), ctx.needs_input_grad))
@@ -40,29 +41,33 @@ def swish(m: Any, log: Log, how: str = "") -> Any:
 
 
 def several(m: Any, log: Log) -> Any:
-    """Two outputs, of which one has no gradient, and an argument that gets none."""
-    class Several(m.autograd.Function):  # type: ignore[misc, name-defined]
+    """Four outputs, of which one has no gradient and one is saved, and an argument that gets none.
+    """
+    class Several(m.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(a: Any, b: Any) -> Any:
-            return a * b, (a > b).to(a.dtype)
+            return a * b, (a > b).to(a.dtype), a.tanh(), (a > 0).float().sum()
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.save_for_backward(*inputs)
+            ctx.save_for_backward(*inputs, output[2])
             ctx.mark_non_differentiable(output[1])
             ctx.set_materialize_grads(False)
 
         @staticmethod
-        def backward(ctx: Any, g: Any, h: Any) -> Any:
-            _, b = ctx.saved_tensors
-            log.append(("several", h is None, ctx.needs_input_grad))
-            return g * b, None
+        def backward(ctx: Any, product: Any, mask: Any, tanh: Any, total: Any) -> Any:
+            a, b, y = ctx.saved_tensors
+            log.append(("several", *[g is None or g.dtype.itemsize for g in
+                                     (product, mask, tanh, total)], ctx.needs_input_grad))
+            slope = a * 0 if product is None else product * b
+            slope = slope if tanh is None else slope + tanh * (1 - y * y)
+            return slope if total is None else slope + total.double(), None
     return Several
 
 
 def within(m: Any, log: Log, inner: Any) -> Any:
     """Its backward() differentiates another Function."""
-    class Within(m.autograd.Function):  # type: ignore[misc, name-defined]
+    class Within(m.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, x: Any, w: Any) -> Any:
             ctx.save_for_backward(x, w)
@@ -88,14 +93,18 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
         w.register_hook(lambda g: g.clamp(-0.5, 0.5))
         v.register_hook(lambda g: log.append(("hook", g.sum().item())))
     own, silent = swish(m, log, how), swish(m, [])
-    while True:
+    for number in count():
         x = m.tensor(rng.normal(size=(4, 3)))
         optimizer.zero_grad()
         y = own.apply(own.apply(x + v, w, 1.5), w.detach() if how == "detached" else w, 0.5)
         loss = (y ** 2).mean()
-        if how == "several":
-            y, mask = several(m, log).apply(y, v * 2)
-            loss = (y * mask).sum()
+        if how in ("several", "second of several"):
+            y, mask, tanh, total = several(m, log).apply(y, v * 2)
+            losses = (y * mask).sum(), tanh.exp().sum(), total
+            loss = sum(losses[number % 3:], start=losses[0] * (number % 2))
+            if how == "second of several":
+                slope, = m.autograd.grad(loss.sin(), v, create_graph=True)
+                loss = loss + (slope ** 2).sum()
         elif how == "twice":
             loss.backward(retain_graph=True)
         elif how == "second":
@@ -125,5 +134,5 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
 
 
 KINDS = ["plain", "looks", "looks first", "detached", "several", "twice", "second",
-         "within", "evaluated", "checkpointed",
+         "second of several", "within", "evaluated", "checkpointed",
          "hooked", "leaf hooked"]

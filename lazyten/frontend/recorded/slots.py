@@ -21,7 +21,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math.elementwise import freed
 from lazyten.storage.deferred import deferred
-from lazyten.storage.frames import Frame, Slot, here, memory_of, with_hooks
+from lazyten.storage.frames import Frame, here, memory_of, with_hooks
 from lazyten.support.errors import GradientError, HookError
 from lazyten.support.location import attribute_to
 
@@ -116,11 +116,6 @@ def _node_of(value: Value) -> Node:
     return node
 
 
-def attached(frame: Frame, value: Node, inputs: Sequence[Node], slot: Slot) -> Any:
-    """A tensor with this value, whose gradient for inputs is given by the rule in a slot."""
-    return recorded_in(frame, make(Op.CUSTOM_GRADIENT, value.dtype, (value, *inputs), slot))
-
-
 def recorded_in(frame: Frame, template: Node) -> Any:
     """A tensor of this value, whose gradients may be asked for."""
     are_sayable([template])
@@ -169,12 +164,13 @@ class Calls:
             else self.frame.hooks.get(node, {})
         return [hook for _, hook in sorted(table.items())]
 
-    def _pulled_back(self, node: Node, cotangent: Node,
-                     given: Handle[Any]) -> tuple[Node | None, ...]:
-        parts = self.frame.rules[node.arg.number].pulled_back(given, node.src[1:])
+    def _pulled_back(self, node: Node, cotangent: Node) -> tuple[Node | None, ...]:
+        parts = self.frame.rules[node.arg.number].pulled_back(cotangent, node.src[1:],
+                                                              self._as_tensor)
         return tuple([None if x is None else self._template(x) for x in parts])
 
-    def _passed(self, node: Node, cotangent: Node, given: Handle[Any]) -> tuple[Node]:
+    def _passed(self, node: Node, cotangent: Node) -> tuple[Node]:
+        given = self._as_tensor(cotangent, self.frame.device)
         for hook in self._hooks_of(node):
             result = hook.on(given)
             if result is not None:
@@ -183,8 +179,7 @@ class Calls:
         return (cotangent,)
 
     def _run(self, node: Node, cotangent: Node,
-             run: Callable[[Node, Node, Handle[Any]], tuple[Node | None, ...]]
-             ) -> tuple[Node | None, ...]:
+             run: Callable[[Node, Node], tuple[Node | None, ...]]) -> tuple[Node | None, ...]:
         """Run a user's code as any other, though a walk may be recorded."""
         frame = self.frame
         before = here.first_serial, here.draws, here.frame, here.pull_back, hooks.walk.passed
@@ -192,11 +187,13 @@ class Calls:
         try:
             with attribute_to(node.place):
                 goes_on_in(frame)
-                given: Handle[Any] = Handle._view(deferred(frame, cotangent, False), (), None)
-                return run(node, cotangent, given)
+                return run(node, cotangent)
         finally:
             here.first_serial, here.draws, here.frame, here.pull_back = before[:4]
             hooks.walk.passed = before[4]
+
+    def _as_tensor(self, cotangent: Node, device: str) -> Handle[Any]:
+        return Handle._view(deferred(self.frame, cotangent, False), (), None)
 
     def _template(self, x: Handle[Any]) -> Node:
         """What a user's gradient is in the frame; of what that cannot know it reads the memory."""

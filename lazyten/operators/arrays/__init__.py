@@ -30,8 +30,8 @@ Outside of jitted functions the host sorts the same keys where they are many.
 `nn.Module` (nn/module.py) is made of its tables of attributes (nn/attributes.py: parameters,
 buffers and modules are found there by `__getattr__`, and are nowhere else), of calls with hooks
 (nn/module_hooks.py) and of saving and loading (nn/module_state.py). Hooks of gradients are
-CUSTOM_GRADIENT nodes: all inputs of a call, and all its outputs, are tied to one node each that
-nobody reads, whose gradient has theirs side by side; so a hook is shown all of them at once. A
+CUSTOM_GRADIENT nodes: all inputs of a call, and all its outputs, get theirs by one rule each
+(autodiff/joint_gradients.py), so a hook is shown all of them at once. A
 `Parameter` (nn/parameter.py) is a Tensor by class only: it is a leaf of a storage of its own, or
 frozen.
 """
