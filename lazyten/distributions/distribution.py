@@ -15,6 +15,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage import levels, tracing
+from lazyten.storage.device import widest_float
 from lazyten.support.errors import ArgumentError, NoGradientError, NotDefinedError
 from lazyten.support.grad_mode import enable_grad, no_grad
 
@@ -228,9 +229,11 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def in_float64(formula: Callable[..., Tensor], *given: Tensor) -> Tensor:
-    """A formula of tensors whose large terms cancel, in float64, rounded once to their own type."""
+    """A formula of tensors whose large terms cancel, in float64 if their device has that, rounded
+    once to their own type."""
     dtype = ew.result_type([t.node for t in given])
-    return formula(*[t.double() for t in given]).to(dtype=dtype)
+    wide = widest_float(given[0].device)
+    return formula(*[t.to(dtype=wide) for t in given]).to(dtype=dtype)
 
 
 def choose(condition: Tensor, x: Any, y: Any) -> Tensor:

@@ -15,6 +15,7 @@ from weakref import WeakSet, ref
 from lazyten.execution import background, frame_updates, realization
 from lazyten.execution.frame_updates import Updates
 from lazyten.execution.plans.making import PLAN_LIMIT
+from lazyten.execution.plans.narrowing import storable
 from lazyten.execution.plans.plan import Options
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
@@ -245,7 +246,8 @@ def _made(frame: Frame, realized: Mapping[Node, Buffer], templates: Sequence[Nod
     for number, (template, buffer) in enumerate(realized.items()):
         known[template] = frame.read_again(number, buffer, template)
     order = toposort(templates, known=known)
-    again = [n for n in read_by(others, order, templates) if n not in known]
+    again = storable([n for n in read_by(others, order, templates) if n not in known],
+                     frame.device)
     roots = substitute([*templates, *again], known) if known else [*templates, *again]
     segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
                       in_place=True, may_interpret=True)

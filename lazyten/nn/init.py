@@ -15,6 +15,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
 from lazyten.random import Generator
+from lazyten.storage.device import widest_float
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
@@ -79,7 +80,8 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     """Normally distributed, but none outside [a, b]: the inverse distribution function of what is
     evenly spread between its values at a and b."""
     low, high = (math.erf((limit - mean) / (std * math.sqrt(2))) for limit in (a, b))
-    drawn = functions.empty(tensor.shape, dtype=dt.float64, device=tensor.device)
+    drawn = functions.empty(tensor.shape, dtype=widest_float(tensor.device),
+                            device=tensor.device)
     normal = drawn.uniform_(low, high, generator=generator).erfinv() * (std * math.sqrt(2)) + mean
     return tensor.copy_(normal.clamp(a, b).to(dtype=tensor.dtype))
 
@@ -184,7 +186,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     if not tensor.numel():
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
-    drawn = functions.empty((max(rows, columns), min(rows, columns)), dtype=dt.float64,
+    drawn = functions.empty((max(rows, columns), min(rows, columns)),
+                            dtype=widest_float(tensor.device),
                             device=tensor.device).normal_(generator=generator)
     q, r = np.linalg.qr(drawn.numpy())
     q = q * np.where(np.diag(r) < 0, -1.0, 1.0) * gain

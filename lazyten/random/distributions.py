@@ -2,7 +2,7 @@
 
 In: a shape, a dtype, a device and a generator (None: the default one), and parameters. Out: a GRAPH
 node. Numbers are computed by exact arithmetic or by portable.py, so they have the same bits on
-every device; those of 16-bit floats are computed in float32, integers' in float64.
+every device that has float64; those of 16-bit floats are computed in float32, integers' in float64.
 """
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import portable, reductions, scans, special
 from lazyten.operators.math.elementwise import Operand
 from lazyten.random import Array, Generator, bits, unit
+from lazyten.storage.device import widest_float
 from lazyten.support.errors import ArgumentError, DTypeError
 
 WEIGHT_BITS = 52
 """The weights of a multinomial draw, as whole numbers, add up to less than 2 ** this."""
 
 
-def _wide(dtype: DType) -> DType:
+def _wide(dtype: DType, device: str) -> DType:
     """What numbers are computed in that become `dtype`."""
     if dtype.is_half:
         return dt.float32
-    return dtype if dtype.is_float else dt.float64
+    return dtype if dtype.is_float else widest_float(device)
 
 
 def _open_unit(shape: Shape, dtype: DType, device: str, generator: Generator | None) -> Node:
@@ -49,7 +50,7 @@ def _open_unit(shape: Shape, dtype: DType, device: str, generator: Generator | N
 def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None = None) -> Node:
     """Normally distributed with mean 0 and variance 1 (Box and Muller's transform)."""
     first, second = bits(math.prod(shape), device, generator)
-    wide = _wide(dtype)
+    wide = _wide(dtype, device)
     if wide is dt.float64:
         other = random.threefry(first, second, const(1, dt.uint32, first.shape),
                                 const(2, dt.uint32, first.shape))
@@ -64,21 +65,21 @@ def normal(shape: Shape, dtype: DType, device: str, generator: Generator | None 
 def log_normal(shape: Shape, dtype: DType, device: str, generator: Generator | None,
                mean: float, std: float) -> Node:
     """e ** x for a normally distributed x."""
-    power = ew.add(ew.mul(normal(shape, _wide(dtype), device, generator), std), mean)
+    power = ew.add(ew.mul(normal(shape, _wide(dtype, device), device, generator), std), mean)
     return cast(portable.exp(power), dtype)
 
 
 def exponential(shape: Shape, dtype: DType, device: str, generator: Generator | None,
                 rate: float) -> Node:
     """Numbers > 0 with density rate * e ** (-rate * x)."""
-    value = portable.log(_open_unit(shape, _wide(dtype), device, generator))
+    value = portable.log(_open_unit(shape, _wide(dtype, device), device, generator))
     return cast(ew.mul(value, -1.0 / rate), dtype)
 
 
 def cauchy(shape: Shape, dtype: DType, device: str, generator: Generator | None,
            median: float, scale: float) -> Node:
     """The tangent of an angle that is evenly spread over (-pi/2, pi/2), scaled and moved."""
-    turns = ew.mul(ew.sub(_open_unit(shape, _wide(dtype), device, generator), 0.5), 0.5)
+    turns = ew.mul(ew.sub(_open_unit(shape, _wide(dtype, device), device, generator), 0.5), 0.5)
     cosine = portable.sine(ew.sub(0.25, ew.absolute(turns)))
     tangent = ew.true_divide(portable.sine(turns), cosine)
     return cast(ew.add(ew.mul(tangent, scale), median), dtype)
@@ -87,14 +88,14 @@ def cauchy(shape: Shape, dtype: DType, device: str, generator: Generator | None,
 def geometric(shape: Shape, dtype: DType, device: str, generator: Generator | None,
               p: float) -> Node:
     """How many trials, each a success with probability p, there are to the first success."""
-    value = portable.log(_open_unit(shape, dt.float64, device, generator))
+    value = portable.log(_open_unit(shape, widest_float(device), device, generator))
     trials = ew.add(special.floor(ew.true_divide(value, math.log1p(-p))), 1.0)
     return cast(trials, dtype)
 
 
 def bernoulli(p: Operand, shape: Shape, device: str, generator: Generator | None) -> Node:
     """Whether (bool) an event of probability p, a number or a node of `shape`, happens."""
-    wide = _wide(p.dtype) if isinstance(p, Node) else dt.float64
+    wide = _wide(p.dtype, device) if isinstance(p, Node) else widest_float(device)
     drawn = random.uniform(shape, wide, device, generator)
     return ew.less(drawn, cast(p, wide) if isinstance(p, Node) else p)
 
@@ -140,20 +141,21 @@ def weighted(weights: Node, count: int, device: str, generator: Generator | None
     that is that much less than the greatest, negative or NaN is never chosen.
     """
     rows, n = weights.shape
-    wide = cast(weights, dt.float64)
+    wide = cast(weights, widest_float(device))
     share = ew.true_divide(wide, reductions.amax(wide, (1,), True))
     whole = cast(ew.mul(ew.maximum(share, 0.0), 2.0 ** (WEIGHT_BITS - n.bit_length())), dt.int64)
     sums = scans.cumulative_sum(whole, 1)
     total = move(Op.SHRINK, sums, ((0, rows), (n - 1, n)))
-    drawn = random.uniform((rows, count), dt.float64, device, generator)
-    place = cast(ew.mul(drawn, cast(total, dt.float64)), dt.int64)
+    drawn = random.uniform((rows, count), wide.dtype, device, generator)
+    place = cast(ew.mul(drawn, cast(total, wide.dtype)), dt.int64)
     at = ordering.found_places(sums, ew.minimum(place, ew.sub(total, 1)), True)
     return ew.minimum(at, n - 1)
 
 
 def race(weights: Node, device: str, generator: Generator | None) -> Node:
-    """When each of the weights of a row wins, float64: the k least are k indices chosen one after
-    the other, without those chosen before (exponential waiting times, divided by the weights, of
-    which -0.0 is 0)."""
-    waiting = exponential(weights.shape, dt.float64, device, generator, 1.0)
-    return ew.true_divide(waiting, ew.absolute(cast(weights, dt.float64)))
+    """When each of the weights of a row wins, float64 if the device has that: the k least are k
+    indices chosen one after the other, without those chosen before (exponential waiting times,
+    divided by the weights, of which -0.0 is 0)."""
+    wide = widest_float(device)
+    waiting = exponential(weights.shape, wide, device, generator, 1.0)
+    return ew.true_divide(waiting, ew.absolute(cast(weights, wide)))

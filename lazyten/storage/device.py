@@ -334,6 +334,11 @@ def executor(name: str) -> Executor:
     return _started(str(name))  # a cache tells a str from its subclass
 
 
+def widest_float(name: str) -> DType:
+    """float64, or float32 for a device that has no float64."""
+    return dt.float64 if dt.float64 in executor(name).dtypes else dt.float32
+
+
 @cache
 @undivided
 def _started(name: str) -> Executor:

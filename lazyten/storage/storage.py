@@ -15,6 +15,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
+from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import History, Node, Shape, make, reshape, set_history, unshaped
@@ -23,7 +24,7 @@ from lazyten.operators.math.elementwise import freed, written_over
 from lazyten.storage import levels, tracing
 from lazyten.storage.device import executor
 from lazyten.storage.shared_memory import SharedMemory
-from lazyten.support.errors import DeviceError
+from lazyten.support.errors import DeviceError, DTypeError
 from lazyten.support.forking import lock
 from lazyten.support.location import user_location
 
@@ -192,6 +193,9 @@ class Storage:
                  "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
+        if node.dtype is dt.float64 and dt.float64 not in executor(device).dtypes:
+            raise DTypeError(f"device '{device}' has no float64, which the tensor made at "
+                             f"{user_location()} is of; make it of float32, or on another device")
         self._node, self.device, self.keeps_graph = node, device, keeps_graph
         self._frame: Any = None
         self._before: Past | None = None

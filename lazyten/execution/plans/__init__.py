@@ -8,6 +8,8 @@ Files, in reading order:
 - checks.py: Checks of indices whose values are known only once they are computed.
 - collectives.py: Collectives as steps of a plan: one that begins it, and one that waits for its
   end.
+- narrowing.py: Graphs for a device without float64: what is computed in it on the way is computed
+  in float32.
 - graph.py: A graph that is about to be computed: what it is besides the memory that it reads, and
   that.
 - plan.py: Plans: a schedule with its compiled programs, and what both depend on.

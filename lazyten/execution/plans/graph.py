@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 from lazyten.execution.plans.checks import index_checks, reach
+from lazyten.execution.plans.narrowing import check_narrows, narrow, storable
 from lazyten.ir import collective as ir_collective
+from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, make, rebuild, toposort
 from lazyten.ir.ops import IDENTITY_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
+from lazyten.storage.device import executor
 from lazyten.storage.storage import REALIZED, Buffer
 
 NO_KERNELS = frozenset({Op.COPY, Op.COLLECTIVE})
@@ -34,7 +37,7 @@ class Graph:
 
     def __init__(self, roots: Sequence[Node], device: str, use_realized: bool = True,
                  checked: bool = False) -> None:
-        self.roots = roots
+        self.roots, self.device = roots, device
         self.realized: Mapping[Node, Node] = REALIZED[device] if use_realized else {}
         self.passed: dict[Node, Node] = {}
         seen: set[Node] = set()
@@ -91,8 +94,8 @@ class Graph:
 
     def read_again(self) -> list[Node]:
         """What must be stored as a later graph may read it, and must find the same bits."""
-        return read_again(self.order, self.roots,
-                          (self.passed, self.passed.values(), self.reading, self.checks))
+        known = self.passed, self.passed.values(), self.reading, self.checks
+        return storable(read_again(self.order, self.roots, known), self.device)
 
     @property
     def inputs(self) -> list[tuple[DType, int]]:
@@ -100,8 +103,13 @@ class Graph:
         return [(b.dtype, b.size) for b in self.buffers]
 
     def normalized(self) -> list[Node]:
-        """The roots over BUFFER(Slot) leaves, without the nodes that were passed over."""
+        """The roots over BUFFER(Slot) leaves, without the nodes that were passed over; without
+        float64 where the device has none. DTypeError where it takes float64."""
         memo: dict[Node, Node] = {}
+        anew = rebuild
+        if dt.float64 not in executor(self.device).dtypes:
+            check_narrows([n for n in self.order if n not in self.passed], self.device)
+            anew = narrow
         count = 0
         for node in self.order:
             if node in self.passed:
@@ -116,5 +124,5 @@ class Graph:
                 memo[node] = make(Op.COLLECTIVE, node.dtype, tuple(memo[s] for s in node.src),
                                   self.numbered[node], node.place)
             else:
-                memo[node] = rebuild(node, tuple(memo[s] for s in node.src))
+                memo[node] = anew(node, tuple(memo[s] for s in node.src))
         return [memo[r] for r in self.roots]

@@ -14,7 +14,6 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import GradientRule, Node, cast, const
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math import inverse_functions as inverse
 from lazyten.operators.math import special
 from lazyten.operators.math.elementwise import as_float, with_gradient
 
@@ -118,7 +117,7 @@ def erfinv(x: Node) -> Node:
 def _erfinv(y: Node, digits: DType) -> Node:
     size = ew.absolute(y)
     x = _erfinv_of(size, ew.sub(1.0, size), digits)
-    return ew.where(ew.equal(y, 0.0), y, inverse.copysign(x, y))
+    return ew.where(ew.equal(y, 0.0), y, ew.where(ew.less(y, 0.0), ew.negative(x), x))
 
 
 def _erfinv_of(size: Node, left: Node, digits: DType) -> Node:
@@ -331,8 +330,7 @@ def _digamma(x: Node) -> Node:
     angle = ew.mul(ew.sub(x, special.round_half_even(x)), math.pi)
     turned = ew.sub(value, ew.true_divide(math.pi, special.tan(angle)))
     turned = ew.where(ew.equal(x, special.floor(x)), math.nan, turned)
-    turned = ew.where(ew.equal(x, 0.0), inverse.copysign(const(math.inf, x.dtype, x.shape),
-                                                         ew.negative(x)), turned)
+    turned = ew.where(ew.equal(x, 0.0), ew.true_divide(-1.0, x), turned)
     return ew.where(below, turned, value)
 
 
