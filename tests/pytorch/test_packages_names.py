@@ -61,7 +61,7 @@ def test_layouts_of_sparse_tensors_compare_and_make_nothing() -> None:
         lt.ones(2, layout=lt.sparse_csr)
 
 
-@pytest.mark.parametrize("name", ["meta", "mps", "xpu:1"])
+@pytest.mark.parametrize("name", ["mps", "xpu:1"])
 def test_a_device_of_pytorchs_is_a_name_until_a_tensor_is_to_live_there(name: str) -> None:
     device = lt.device(name)
     assert device.type == name.partition(":")[0] != lt.ones(1).device.type
