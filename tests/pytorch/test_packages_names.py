@@ -73,6 +73,16 @@ def test_a_device_of_pytorchs_is_a_name_until_a_tensor_is_to_live_there(name: st
     assert lt.ones(1).device == lt.get_default_device()
 
 
+def test_questions_of_what_is_under_way_have_answers() -> None:
+    from lazyten.fx.experimental.proxy_tensor import (  # type: ignore[import-not-found]
+        get_proxy_mode,
+    )
+    from lazyten.utils._python_dispatch import (  # type: ignore[import-not-found]
+        is_traceable_wrapper_subclass,
+    )
+    assert get_proxy_mode() is None and is_traceable_wrapper_subclass(lt.ones(1)) is False
+
+
 def test_futures() -> None:
     from lazyten.futures import Future, collect_all, wait_all  # type: ignore[import-not-found]
     first, second = Future(), Future()
