@@ -10,8 +10,8 @@ import os
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
 from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -45,13 +45,13 @@ _LEAVES: dict[str, tuple[type, Callable[[Any], str | int], Callable[[Any], Any]]
     "path": (PurePath, str, Path)}
 """What has no parts: its class, how it is written, and how it is read."""
 _NAMESPACES = {"namespace": ("argparse", "Namespace"), "attributes": ("types", "SimpleNamespace")}
-"""Classes of nothing but attributes: their modules, which are loaded where one is read, and names.
-"""
+"""Classes of nothing but attributes: their modules and names."""
 
 
 def save(obj: Any, f: File) -> None:
     """Write nested dicts, lists, tuples, sets and namespaces of tensors, arrays, numbers, texts,
-    bytes, paths, element types and devices to a file, which appears whole or not at all, or to an open binary file.
+    bytes, paths, element types and devices to a file, which appears whole or not at all, or to an
+    open binary file.
 
     For a module or an optimizer give its state_dict(). ArgumentError for what is no data.
     """
@@ -184,9 +184,15 @@ def built(text: Any, tensors: Mapping[str, Tensor]) -> Any:
             found._metadata = built(rest[0], tensors)
         return found
     if kind in _NAMESPACES:
-        module, name = _NAMESPACES[kind]
-        return getattr(import_module(module), name)(**built(content, tensors))
+        return _namespace(kind)(**built(content, tensors))
     return _LEAVES[kind][2](content)
+
+
+def _namespace(kind: str) -> type[Any]:
+    if kind == "attributes":
+        return SimpleNamespace
+    from argparse import Namespace  # few files have one
+    return Namespace
 
 
 def _pairs(content: list[list[Any]], tensors: Mapping[str, Tensor]) -> Iterator[tuple[Any, Any]]:
