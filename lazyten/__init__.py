@@ -220,6 +220,7 @@ from lazyten.storage.memory_use import reset_peak as reset_peak
 from lazyten.storage.placement import Device as Device
 from lazyten.storage.placement import default_device as _default_device
 from lazyten.storage.placement import set_default_device as set_default_device
+from lazyten.storage.untyped import UntypedStorage as UntypedStorage
 from lazyten.support.check_mode import check as check
 from lazyten.support.errors import ArgumentError as ArgumentError
 from lazyten.support.errors import AttributeNameError as AttributeNameError
@@ -245,6 +246,7 @@ from lazyten.support.errors import NoAxisError as NoAxisError
 from lazyten.support.errors import NoGradientError as NoGradientError
 from lazyten.support.errors import NotDefinedError as NotDefinedError
 from lazyten.support.errors import NotWrittenError as NotWrittenError
+from lazyten.support.errors import NoValuesError as NoValuesError
 from lazyten.support.errors import OutOfMemoryError as OutOfMemoryError
 from lazyten.support.errors import ShapeError as ShapeError
 from lazyten.support.errors import SliceError as SliceError

@@ -2,14 +2,25 @@
 from __future__ import annotations
 
 import multiprocessing as _python
+from collections.abc import Callable
+from typing import Any
 
-from lazyten.pytorch.refusals import refused
+from lazyten.pytorch.refusals import refusal, refused
 
 globals().update({name: getattr(_python, name) for name in _python.__all__})
-globals().update(refused(
-    "multiprocessing", "tensors are not shared between processes; send x.numpy() by the Process, "
-    "Pool and Queue of this module, which are Python's, and let lazyten.utils.data.DataLoader("
-    "num_workers=...) make batches", "spawn", "start_processes"))
+_REASON = ("tensors are not shared between processes; send x.numpy() by the Process, Pool and "
+           "Queue of this module, which are Python's, let lazyten.utils.data.DataLoader("
+           "num_workers=...) make batches, and mpiexec start what trains together "
+           "(docs/distributed.md)")
+globals().update(refused("multiprocessing", _REASON, "start_processes"))
+
+
+def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True,
+          daemon: bool = False, start_method: str = "spawn") -> None:
+    """fn(0, *args), as the one process that there is. NotDefinedError for more of them."""
+    if nprocs != 1 or not join:
+        refusal("multiprocessing.spawn", _REASON)()
+    fn(0, *args)
 
 
 def get_all_sharing_strategies() -> set[str]:

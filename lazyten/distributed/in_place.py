@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import groupby
-from typing import Any
 
 from lazyten.distributed import functional, state
 from lazyten.distributed.group import Group
@@ -18,6 +17,9 @@ from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import no_grad
+
+_BACKENDS = frozenset(("mpi", "gloo", "nccl", "ucc", "xccl", "fake"))
+"""Those that programs name; each means MPI."""
 
 
 class ReduceOp:
@@ -41,18 +43,23 @@ class Work:
 
 def init_process_group(backend: str | None = None, init_method: str | None = None,
                        timeout: float | timedelta | None = None, world_size: int = -1,
-                       rank: int = -1, **options: Any) -> None:
-    """init(). backend: 'mpi' or left out; processes find each other by mpiexec or srun."""
-    if backend not in (None, "mpi") or init_method is not None or options:
-        given = backend if backend not in (None, "mpi") else init_method or sorted(options)[0]
-        raise ArgumentError(f"init_process_group: {given!r}; processes are joined by MPI: leave "
-                            f"all arguments but timeout out, and start the program by mpiexec -n N "
-                            f"or srun")
+                       rank: int = -1, store: object = None, group_name: str = "",
+                       pg_options: object = None, device_id: object = None) -> None:
+    """init(). Processes find each other by mpiexec or srun, and MPI carries out what they do
+    together, so that backend, init_method, store and what follows it say nothing.
+
+    ArgumentError for a backend that PyTorch lacks, too, and if rank and world_size are not what MPI
+    says, as processes were started in another way then.
+    """
+    if not {part.rpartition(":")[2] for part in str(backend or "mpi").split(",")} <= _BACKENDS:
+        raise ArgumentError(f"init_process_group: there is no backend {backend!r:.60}; leave it "
+                            f"out")
     group = state.init(timeout)
-    for name, value, found in (("world_size", world_size, group.size), ("rank", rank, group.rank)):
-        if value not in (-1, found):
-            raise ArgumentError(f"init_process_group: {name}={value}, but it is {found}: mpiexec "
-                                f"decides it; leave it out")
+    for name, given, found in (("world_size", world_size, group.size), ("rank", rank, group.rank)):
+        if given not in (-1, found):
+            raise ArgumentError(f"init_process_group: {name}={given}, but MPI says {found}: "
+                                f"processes are joined by MPI; start the program by mpiexec -n N "
+                                f"or srun, and leave it out")
 
 
 @checks_tensors

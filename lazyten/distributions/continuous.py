@@ -14,6 +14,7 @@ from lazyten.distributions.distribution import (
     choose,
     uniform_like,
 )
+from lazyten.distributions.elementwise_transforms import AbsTransform, Transform
 from lazyten.distributions.location_scale import Cauchy, LocationScale, Normal
 from lazyten.distributions.sampling import first_taken
 from lazyten.frontend.core.size import Size
@@ -38,8 +39,14 @@ class _Half(Distribution):
         super().__init__(self.scale.shape, validate_args=validate_args)
 
     @property
-    def _base(self) -> LocationScale:
+    def base_dist(self) -> LocationScale:
+        """The distribution of x."""
         return self.whole(self.scale * 0, self.scale, validate_args=False)
+
+    @property
+    def transforms(self) -> list[Transform]:
+        """What is done to values of that one."""
+        return [AbsTransform()]
 
     @property
     def mode(self) -> Tensor:
@@ -47,24 +54,24 @@ class _Half(Distribution):
         return self.scale * 0
 
     def _drawn(self, shape: Size) -> Tensor:
-        return self._base._drawn(shape).abs()
+        return self.base_dist._drawn(shape).abs()
 
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
-        found = self._base.log_prob(self._validate_sample(value)) + math.log(2)
+        found = self.base_dist.log_prob(self._validate_sample(value)) + math.log(2)
         return choose(value >= 0, found, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
         """See Distribution."""
-        return 2 * self._base.cdf(self._validate_sample(value)) - 1
+        return 2 * self.base_dist.cdf(self._validate_sample(value)) - 1
 
     def icdf(self, prob: Tensor) -> Tensor:
         """See Distribution."""
-        return self._base.icdf((prob + 1) / 2)
+        return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self) -> Tensor:
         """See Distribution."""
-        return self._base.entropy() - math.log(2)
+        return self.base_dist.entropy() - math.log(2)
 
 
 class HalfNormal(_Half):

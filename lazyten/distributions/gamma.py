@@ -14,6 +14,7 @@ from lazyten.distributions.distribution import (
     choose,
     in_float64,
 )
+from lazyten.distributions.elementwise_transforms import PowerTransform, Transform
 from lazyten.distributions.sampling import standard_gamma
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
@@ -98,6 +99,16 @@ class InverseGamma(Gamma):
     """1 / x of a gamma variable x."""
 
     support: Constraint = constraints.positive
+
+    @property
+    def base_dist(self) -> Gamma:
+        """The distribution of x."""
+        return Gamma(self.concentration, self.rate, validate_args=False)
+
+    @property
+    def transforms(self) -> list[Transform]:
+        """What is done to values of that one."""
+        return [PowerTransform(-1.0)]
 
     @property
     def mean(self) -> Tensor:

@@ -11,6 +11,7 @@ from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
 from lazyten.frontend.core.complex_forms import in_floats, or_in_complex
 from lazyten.frontend.core.keywords import also_named, making
 from lazyten.frontend.core.mixed_precision import LOW, casting
+from lazyten.frontend.core.operands import on_one_device
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -272,7 +273,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     With the condition alone, nonzero(as_tuple=True)."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    values = [condition._operand(v, "where") for v in (input, other)]
+    condition, *given = on_one_device(condition, input, other)
+    values = [condition._operand(v, "where") for v in given]
     nodes = [v.node if isinstance(v, Tensor) else v for v in values]
     tensors = [v for v in values if isinstance(v, Tensor)]
     return Tensor._result(ew.chosen(condition.node, nodes[0], nodes[1]), condition, *tensors)

@@ -9,8 +9,11 @@ import numpy as np
 from lazyten.frontend.core.complex_forms import in_floats, or_in_complex
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 from lazyten.storage import tracing
+from lazyten.storage.data import buffer_of_bytes
 from lazyten.storage.placement import default_device, placed
+from lazyten.storage.untyped import FileStorage
 from lazyten.support.errors import ArgumentError, ComplexError, DTypeError
 
 Array = np.ndarray[Any, Any]
@@ -36,6 +39,11 @@ def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = No
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
     where = placed(device)
+    if isinstance(data, FileStorage):
+        data = data.content  # only read, as is what shares its memory
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _sharing(data, where).to(dtype=dtype)
     if isinstance(data, np.generic) or not hasattr(data, "__array__"):
         return Tensor._copy_of(data, dtype, where)
     array = np.asarray(data)
@@ -116,9 +124,6 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 
     """A tensor of one axis that shares the memory of `buffer`, such as a bytearray or a memoryview:
     `count` elements, or all, from byte `offset` on."""
     kind = dt.as_dtype(dtype)
-    if kind is dt.bfloat16:
-        raise DTypeError("frombuffer of bfloat16, a type that NumPy lacks: read int16, and "
-                         "bitcast(lt.bfloat16)")
     try:
         if not memoryview(buffer).nbytes or not count or offset >= memoryview(buffer).nbytes:
             raise ValueError("there is nothing to share; give a buffer with a byte at the offset, "
@@ -127,18 +132,21 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 
     except (ValueError, TypeError, AttributeError) as error:
         raise ArgumentError(f"frombuffer of {type(buffer).__name__} with dtype={kind.name}, "
                             f"count={count}, offset={offset}: {error}") from None
-    result = _sharing(array, default_device())
+    shown = dt.from_numpy(array.dtype)
+    result = _sharing(array, default_device(), None if shown is kind else kind)
     return result.requires_grad_() if requires_grad else result
 
 
-def _sharing(array: Array, device: str) -> Tensor:
-    """A tensor over an array's memory. Where axes were permuted, it is a view of one that is
-    contiguous, so that both have the same strides."""
+def _sharing(array: Array, device: str, kind: DType | None = None) -> Tensor:
+    """A tensor over an array's memory, of the type of its elements, or of another of this width
+    that NumPy lacks. Where axes were permuted, it is a view of one that is contiguous, so that both
+    have the same strides."""
     order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
     straight = array.transpose(order)
     if array.flags.c_contiguous or not straight.flags.c_contiguous:
         straight = array
-    result = Tensor._copy_of(straight, device=device)
+    result = Tensor._copy_of(straight, device=device) if kind is None else \
+        Tensor._of(buffer_of_bytes(straight, kind, device), device)
     observer = tracing.current()
     if observer is not None:
         observer.array_shared(result._storage, straight)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path, PurePath
+from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
@@ -31,20 +33,25 @@ STRUCTURE = "lazyten.structure"
 """Where in the header the text is."""
 ZIP, PICKLE = b"PK\x03\x04", b"\x80"
 """What files of PyTorch begin with."""
-_SEQUENCES: dict[str, type[Any]] = {"size": Size, "list": list, "tuple": tuple, "set": set}
+_SEQUENCES: dict[str, type[Any]] = {"size": Size, "list": list, "tuple": tuple, "set": set,
+                                   "frozenset": frozenset, "deque": deque}
 _MAPPINGS: dict[str, Callable[[list[tuple[Any, Any]]], Any]] = {
     "dict": dict, "ordered": OrderedDict, "defaultdict": lambda items: defaultdict(dict, items)}
 _LEAVES: dict[str, tuple[type, Callable[[Any], str | int], Callable[[Any], Any]]] = {
     "device": (Device, str, Device), "str": (str, str, str), "int": (int, int, int),
     "float": (float, float.hex, float.fromhex),
     "dtype": (DType, lambda dtype: str(dtype.name), dt.as_dtype),
-    "bytes": (bytes, bytes.hex, bytes.fromhex)}
+    "bytes": (bytes, bytes.hex, bytes.fromhex), "complex": (complex, str, complex),
+    "path": (PurePath, str, Path)}
 """What has no parts: its class, how it is written, and how it is read."""
+_NAMESPACES = {"namespace": ("argparse", "Namespace"), "attributes": ("types", "SimpleNamespace")}
+"""Classes of nothing but attributes: their modules and names."""
 
 
 def save(obj: Any, f: File) -> None:
-    """Write nested dicts, lists, tuples and sets of tensors, arrays, numbers, texts, bytes, element
-    types and devices to a file, which appears whole or not at all, or to an open binary file.
+    """Write nested dicts, lists, tuples, sets and namespaces of tensors, arrays, numbers, texts,
+    bytes, paths, element types and devices to a file, which appears whole or not at all, or to an
+    open binary file.
 
     For a module or an optimizer give its state_dict(). ArgumentError for what is no data.
     """
@@ -137,6 +144,9 @@ def described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
                         described(item, tensors, f"{where}[{key!r:.40}]")]
                        for key, item in value.items()],
                 *([] if about is None else [described(about, tensors, f"{where}._metadata")])]
+    for name, origin in _NAMESPACES.items():
+        if (type(value).__module__, type(value).__name__) == origin:
+            return [name, described(vars(value), tensors, where)]
     for name, kind in _SEQUENCES.items():
         if isinstance(value, kind):
             return [name, [described(item, tensors, f"{where}[{at}]")
@@ -173,7 +183,16 @@ def built(text: Any, tensors: Mapping[str, Tensor]) -> Any:
         if rest:
             found._metadata = built(rest[0], tensors)
         return found
+    if kind in _NAMESPACES:
+        return _namespace(kind)(**built(content, tensors))
     return _LEAVES[kind][2](content)
+
+
+def _namespace(kind: str) -> type[Any]:
+    if kind == "attributes":
+        return SimpleNamespace
+    from argparse import Namespace  # few files have one
+    return Namespace
 
 
 def _pairs(content: list[list[Any]], tensors: Mapping[str, Tensor]) -> Iterator[tuple[Any, Any]]:

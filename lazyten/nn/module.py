@@ -18,9 +18,10 @@ from lazyten.nn.module_hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
+from lazyten.nn.module_state import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from lazyten.nn.module_state import StateMethods
 from lazyten.nn.parameter import Parameter, is_lazy
-from lazyten.storage.placement import canonical, gpu
+from lazyten.storage.placement import canonical, gpu, has_values
 from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.support.grad_mode import no_grad
 
@@ -206,9 +207,12 @@ class Module(StateMethods):
         return self.to(gpu(device))
 
     def to_empty(self, *, device: str | None, recurse: bool = True) -> Self:
-        """All parameters and buffers on a device, with values that do not matter: here, the same.
-        """
-        return self.to(device=device) if recurse else self
+        """All parameters and buffers on a device, with values that do not matter: the same, or 0
+        for those on 'meta', which have none."""
+        def empty(given: Tensor) -> Tensor:
+            return given.to(device=device) if has_values(given.device) else \
+                given.new_zeros(given.shape, device=device)
+        return self._apply(empty) if recurse else self
 
     def share_memory(self) -> Self:
         """This module, for programs that go on to start processes; each has its own copy then."""

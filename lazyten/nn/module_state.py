@@ -20,7 +20,7 @@ from lazyten.nn.parameter import Parameter
 from lazyten.support.errors import ArgumentError, StateError, StateTypeError
 from lazyten.support.grad_mode import no_grad
 
-_EXTRA = "_extra_state"
+_EXTRA = _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class IncompatibleKeys(NamedTuple):

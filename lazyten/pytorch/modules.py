@@ -113,7 +113,7 @@ REFUSED: dict[str, str] = {
     "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
                                    "bias; what makes it fuses with the rest",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
-    "sparse": _SPARSE, "utils.cpp_extension": _NATIVE,
+    "sparse": _SPARSE, "utils.cpp_extension": _NATIVE, "utils._python_dispatch": _GRAPHS,
     "utils.mobile_optimizer": _GRAPHS,
     "utils.model_zoo": "lazyten downloads nothing; fetch the weights yourself, and read them with "
                        "lazyten.load_safetensors(path)",

@@ -92,8 +92,7 @@ TENSOR_METHODS = (
 
 
 TYPES = ("Event", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction", "ScriptModule",
-         "ScriptObject", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage",
-         "UntypedStorage")
+         "ScriptObject", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage")
 """Classes that packages import, name in annotations and compare with, of which there is nothing."""
 
 

@@ -104,8 +104,20 @@ def marking(*given: Any, **options: Any) -> Callable[[Any], Any]:
     return unchanged
 
 
+def nothing(*given: Any, **options: Any) -> None:
+    """None: what is asked for is not under way."""
+
+
+def never(*given: Any, **options: Any) -> bool:
+    """False: of what is asked about there is nothing."""
+    return False
+
+
 MARKS: dict[str, Callable[..., Any]] = {
     "autograd.forward_ad.unpack_dual": unpack_dual, "fx.wrap": unchanged,
+    "fx.experimental.proxy_tensor.get_proxy_mode": nothing,
+    "fx._symbolic_trace.is_fx_tracing": never, "fx.experimental.proxy_tensor.is_tracing": never,
+    "utils._python_dispatch.is_traceable_wrapper_subclass": never,
     "distributed.rpc.api._require_initialized": unchanged,
     "onnx.symbolic_helper.parse_args": marking, "utils.data.datapipes.functional_datapipe": marking}
 """Names beside others that are refused: what marks functions where programs define them, and what

@@ -27,12 +27,13 @@ import numpy as np
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Shape, cast, expand, iota, move, reshape
+from lazyten.ir.node import Node, Shape, cast, const, expand, iota, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage import frames, levels, tracing
 from lazyten.storage.levels import Level
+from lazyten.storage.placement import has_values
 from lazyten.storage.storage import Buffer
 from lazyten.support import forking
 from lazyten.support.errors import ArgumentError, DTypeError, TransformError
@@ -166,7 +167,9 @@ def _words(generator: Generator, count: int, examples: int) -> Array:
 
 def host_array(make_array: Callable[[int], Array], dtype: DType, size: int, device: str) -> Node:
     """`make_array(examples)`, of shape (examples, size), is made here, at each call of a jitted
-    function; under vmap this is the array of one example."""
+    function; under vmap this is the array of one example. None is made where it has no values."""
+    if not has_values(device):
+        return const(0, dtype, (size,))
     return _drawn(make_array, dtype, size, device, levels.under_way(), 1)
 
 

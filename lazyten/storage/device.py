@@ -26,6 +26,8 @@ BUILT_IN = {"cpu": "lazyten.runtimes.cpu.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter.interpreter:InterpreterRuntime",
             "opencl": "lazyten.runtimes.opencl.opencl:OpenCLRuntime",
             "cuda": "lazyten.runtimes.cuda.cuda:CudaRuntime"}
+WITHOUT_VALUES = {"meta": "lazyten.runtimes.meta.meta:MetaRuntime"}
+"""Devices where nothing is computed, which nobody would choose to run a program on."""
 NEEDS = {"opencl": "pyopencl", "cuda": "cuda"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
@@ -356,9 +358,10 @@ def _started(name: str) -> Executor:
 
 def runtime_class(kind: str) -> type[Executor]:
     """The class that runs this kind of device. DeviceError for one that cannot be loaded."""
-    if kind not in BUILT_IN:
+    where = BUILT_IN.get(kind) or WITHOUT_VALUES.get(kind)
+    if where is None:
         return _runtime_outside(kind)
-    module, _, attribute = BUILT_IN[kind].partition(":")
+    module, _, attribute = where.partition(":")
     found: type[Executor] = getattr(importlib.import_module(module), attribute)
     return found
 

@@ -5,12 +5,18 @@ import threading
 from functools import cache
 from typing import Any
 
-from lazyten.storage.device import BUILT_IN, ENTRY_POINT_GROUP, available, runtime_class
+from lazyten.storage.device import (
+    BUILT_IN,
+    ENTRY_POINT_GROUP,
+    WITHOUT_VALUES,
+    available,
+    runtime_class,
+)
 from lazyten.support.errors import DeviceError
 from lazyten.support.variables import EnvVar
 
 _DEVICE = EnvVar("DEVICE")
-_ELSEWHERE = frozenset(("hip", "hpu", "ipu", "lazy", "meta", "mps", "mtia", "npu", "vulkan", "xla",
+_ELSEWHERE = frozenset(("hip", "hpu", "ipu", "lazy", "mps", "mtia", "npu", "vulkan", "xla",
                         "xpu"))
 """Kinds of devices that PyTorch has and lazyten does not: programs compare with their names."""
 
@@ -20,7 +26,7 @@ class Device(str):
 
     Device('cuda:1') is Device('cuda', 1); Device('CPU') and Device('cpu:0') are 'cpu'. Within
     `with Device(..):` new tensors live there. DeviceError for names of no runtime, where a tensor
-    is to live there if PyTorch has such devices, such as 'meta' and 'mps', or at once if not.
+    is to live there if PyTorch has such devices, such as 'mps', or at once if not.
     """
 
     __slots__ = ()
@@ -104,6 +110,11 @@ def placed(device: str | None) -> Device:
     return default_device() if device is None else canonical(device)
 
 
+def has_values(device: str) -> bool:
+    """Whether tensors on a device have values: not on 'meta'."""
+    return device.partition(":")[0] not in WITHOUT_VALUES
+
+
 def gpu(device: str | int | None) -> Device:
     """The NVIDIA GPU that is meant: the first for None, or that of a number or a name."""
     return canonical(device) if isinstance(device, str) else Device("cuda", device or 0)
@@ -120,7 +131,7 @@ def canonical(name: Any) -> Device:
 @cache
 def _canonical(name: str) -> Device:
     kind, _, index = name.strip().lower().partition(":")
-    if kind not in BUILT_IN and kind not in available():
+    if kind not in (*BUILT_IN, *WITHOUT_VALUES) and kind not in available():
         raise DeviceError(f"there is no device {str(name)!r}. Expected one of "
                           f"{', '.join(available())} device types, which this installation has; "
                           f"another runtime is found once its package is installed (entry point "

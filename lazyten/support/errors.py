@@ -77,6 +77,16 @@ class DeviceError(LazytenError):
     """A device that is unknown or unusable, or tensors on different devices."""
 
 
+class NoValuesError(DeviceError, NotImplementedError):
+    """The value of a tensor on the device 'meta', where none has any; also a
+    NotImplementedError."""
+
+    def __init__(self) -> None:
+        super().__init__("a tensor on device 'meta' has a shape and a type, but no values: give a "
+                         "module memory by to_empty(device=...) and load its weights, or load them "
+                         "by load_state_dict(..., assign=True)")
+
+
 class OutOfMemoryError(DeviceError):
     """A device that has no memory left for a tensor; also a RuntimeError."""
 

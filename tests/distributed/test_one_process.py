@@ -70,12 +70,31 @@ def test_what_is_asked_before_init_says_so() -> None:
 
 
 @pytest.mark.parametrize(("given", "words"), [
-    ({"backend": "nccl"}, "mpiexec"), ({"init_method": "env://"}, "mpiexec"),
-    ({"timeout": -1}, "more than 0")])
+    ({"backend": "ncll"}, "no backend 'ncll'"), ({"timeout": -1}, "more than 0")])
 def test_what_cannot_be_joined_that_way_is_refused(given: dict[str, object], words: str) -> None:
     with pytest.raises(lt.ArgumentError, match=words):
         lt.distributed.init_process_group(**given)  # type: ignore[arg-type]
     assert not lt.distributed.is_initialized()
+
+
+@pytest.mark.parametrize(("given", "words"), [
+    ({"world_size": 2, "rank": 0}, "mpiexec"), ({"backend": "gloo", "rank": 1}, "MPI says 0")])
+def test_ranks_that_mpi_does_not_know_are_an_error(given: dict[str, object], words: str) -> None:
+    with pytest.raises(lt.ArgumentError, match=words):
+        lt.distributed.init_process_group(**given)  # type: ignore[arg-type]
+    lt.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("given", [
+    {"backend": "gloo", "rank": 0, "world_size": 1}, {"backend": "cpu:gloo,cuda:nccl"},
+    {"backend": "nccl", "init_method": "tcp://127.0.0.1:23456", "rank": 0, "world_size": 1}])
+def test_programs_that_name_another_library_are_joined_by_mpi(
+        given: dict[str, object]) -> None:
+    lt.distributed.init_process_group(**given)  # type: ignore[arg-type]
+    try:
+        assert lt.distributed.get_rank() == 0 and lt.distributed.get_world_size() == 1
+    finally:
+        lt.distributed.destroy_process_group()
 
 
 def test_what_is_no_tensor_is_named() -> None:

@@ -301,3 +301,14 @@ def test_log_densities_of_float32_keep_their_digits_far_out() -> None:
              D.kl_divergence: lambda x: D.kl_divergence(D.Gamma(x, 1.0), D.Gamma(2 * x, 2.0))}
     for kind, call in found.items():
         assert call(a).item() == pytest.approx(call(wide).item(), rel=1e-5), kind
+
+
+def test_what_is_made_of_another_distribution_names_it() -> None:
+    scale, x = lt.tensor([0.5, 2.0]), lt.tensor([0.3, 4.0])
+    for made in (D.HalfNormal(scale), D.HalfCauchy(scale), D.InverseGamma(scale, 2.0)):
+        same = D.TransformedDistribution(made.base_dist, made.transforms)
+        assert same.batch_shape == (2,) and type(made.base_dist).__name__ in (
+            "Normal", "Cauchy", "Gamma")
+        found = same.log_prob(x) if same.transforms[0].bijective else \
+            made.base_dist.log_prob(x) + np.log(2)
+        np.testing.assert_allclose(found.numpy(), made.log_prob(x).numpy(), rtol=1e-5)

@@ -86,7 +86,6 @@ MIXED: dict[str, Mixed] = {
     "index_add": lambda a, b: rows(a).index_add(0, lt.tensor([0], device=a), rows(b)[:1]),
     "index_select": lambda a, b: rows(a).index_select(0, lt.tensor([0], device=b)),
     "scatter": lambda a, b: rows(a).scatter(0, rows(a).long() % 3, rows(b)),
-    "assignment": lambda a, b: rows(a).__setitem__(0, rows(b)[0]),
     "assignment at an index": lambda a, b: rows(a).__setitem__(lt.tensor([0], device=b), 1.0),
     "in place": lambda a, b: rows(a).add_(rows(b)),
     "copy_": lambda a, b: rows(a).mul_(rows(b)),
@@ -113,6 +112,50 @@ def test_tensors_on_two_devices_do_not_mix(kind: str) -> None:
             result.realize()
     for name in ("'cpu'", "'interpreter'"):
         assert name in str(caught.value), str(caught.value)
+
+
+NUMBER = np.float32(2)
+TOGETHER: dict[str, Callable[[Any, Any], Any]] = {
+    "binary": lambda x, s: x * s, "swapped": lambda x, s: s - x, "comparison": lambda x, s: x < s,
+    "power": lambda x, s: s ** x, "where": lambda x, s: lt.where(x > s, x, s),
+    "clamp": lambda x, s: x.clamp(s, lt.tensor(3)), "lerp": lambda x, s: x.lerp(x * x, s),
+    "in place": lambda x, s: x.clone().div_(s), "fill_": lambda x, s: x.clone().fill_(s),
+    "masked_fill": lambda x, s: x.masked_fill(x > 1, s),
+    "complex": lambda x, s: ((x + 1j) * s).imag, "index": lambda x, s: x[:, lt.tensor([1, 0])],
+    "mask": lambda x, s: x[lt.tensor([True, False])],
+    "index_put_": lambda x, s: x.clone().index_put_([lt.tensor([1])], s)}
+"""Operations of a tensor elsewhere and a zero-dim one of the cpu, or places there."""
+
+
+@pytest.mark.parametrize("kind", TOGETHER)
+def test_a_zero_dim_tensor_of_the_cpu_goes_with_tensors_of_any_device(kind: str) -> None:
+    """As in PyTorch, whose numbers are such tensors, too."""
+    x = VALUES[:2, :3]
+    with lt.device("cpu"):
+        expected = TOGETHER[kind](lt.tensor(x), lt.tensor(NUMBER))
+        found = TOGETHER[kind](lt.tensor(x, device="interpreter"), lt.tensor(NUMBER))
+    assert found.device == "interpreter" and found.dtype is expected.dtype
+    assert_array_equal(found.numpy(), expected.numpy())
+
+
+def test_gradients_flow_to_a_zero_dim_tensor_of_the_cpu() -> None:
+    scale = lt.tensor(NUMBER, device="cpu", requires_grad=True)
+    for _ in range(2):
+        (rows("interpreter") * scale).sum().backward()
+    assert scale.grad is not None and scale.grad.device == "cpu"
+    assert scale.grad.item() == 2 * VALUES.sum()
+
+
+def test_what_is_copied_into_a_tensor_may_be_on_another_device() -> None:
+    for one, other in (("cpu", "interpreter"), ("interpreter", "cpu")):
+        x = lt.zeros(*VALUES.shape, device=one)
+        x.copy_(rows(other))
+        assert x.device == one
+        assert_array_equal(x.numpy(), VALUES)
+        x[1:] = 2 * rows(other)[1:]
+        assert_array_equal(x[1:].numpy(), 2 * VALUES[1:])
+    with pytest.raises(DeviceError, match="sub_ of tensors on 'cpu' and 'interpreter'"):
+        lt.tensor(NUMBER, device="cpu").sub_(lt.tensor(NUMBER, device="interpreter"))
 
 
 def test_an_optimizer_updates_parameters_of_two_devices() -> None:

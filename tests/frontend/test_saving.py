@@ -4,8 +4,10 @@ from __future__ import annotations
 import io
 import pickle
 import zipfile
-from collections import OrderedDict, defaultdict
+from argparse import Namespace
+from collections import OrderedDict, defaultdict, deque
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -59,7 +61,9 @@ def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
 def test_what_surrounds_tensors_comes_back_as_what_it_was() -> None:
     value = {"size": lt.ones(2, 3).shape, "device": lt.device("interpreter:1"), "set": {1, 2},
              "dtype": lt.bfloat16, "ordered": OrderedDict(b=1, a=2), "float": np.float64(2.5),
-             "array": np.arange(3, dtype=np.int16)}
+             "array": np.arange(3, dtype=np.int16), "frozen": frozenset((1, 2)), "1j": 2 - 1j,
+             "recent": deque([1, 2]), "args": Namespace(lr=0.1, sizes=[1, 2], out=Path("a/b")),
+             "config": SimpleNamespace(name="x", inner=Namespace(depth=None))}
     found = again(value)
     assert repr(found) == repr(value)
     assert [type(v) for v in found.values()] == [type(v) for v in value.values()]

@@ -152,8 +152,17 @@ def test_buffers_of_other_kinds_are_shared() -> None:
         lt.frombuffer(memory, dtype=lt.int32, offset=3)
     with pytest.raises(lt.ArgumentError, match="int"):
         lt.frombuffer(5, dtype=lt.int32)
-    with pytest.raises(lt.DTypeError, match="bitcast"):
-        lt.frombuffer(memory, dtype=lt.bfloat16)
+
+
+@pytest.mark.parametrize(("dtype", "one"), [(lt.bfloat16, 0x3F80), (lt.float8_e4m3fn, 0x38)])
+def test_buffers_of_types_that_numpy_lacks_are_shared(dtype: lt.DType, one: int) -> None:
+    memory = np.full(3, one, dtype.numpy)
+    x = lt.frombuffer(memory, dtype=dtype)
+    assert x.dtype is dtype and x.float().tolist() == [1, 1, 1]
+    memory[1] = 0
+    assert x.float().tolist() == [1, 0, 1]
+    x[0] = 0
+    assert memory.tolist() == [0, 0, one]
 
 
 # ---- a tensor's own memory -----------------------------------------------------------------------

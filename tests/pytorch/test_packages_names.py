@@ -61,7 +61,7 @@ def test_layouts_of_sparse_tensors_compare_and_make_nothing() -> None:
         lt.ones(2, layout=lt.sparse_csr)
 
 
-@pytest.mark.parametrize("name", ["meta", "mps", "xpu:1"])
+@pytest.mark.parametrize("name", ["mps", "xpu:1"])
 def test_a_device_of_pytorchs_is_a_name_until_a_tensor_is_to_live_there(name: str) -> None:
     device = lt.device(name)
     assert device.type == name.partition(":")[0] != lt.ones(1).device.type
@@ -71,6 +71,16 @@ def test_a_device_of_pytorchs_is_a_name_until_a_tensor_is_to_live_there(name: st
         with pytest.raises(lt.DeviceError, match=f"there is no device '{name}'"):
             use()
     assert lt.ones(1).device == lt.get_default_device()
+
+
+def test_questions_of_what_is_under_way_have_answers() -> None:
+    from lazyten.fx.experimental.proxy_tensor import (  # type: ignore[import-not-found]
+        get_proxy_mode,
+    )
+    from lazyten.utils._python_dispatch import (  # type: ignore[import-not-found]
+        is_traceable_wrapper_subclass,
+    )
+    assert get_proxy_mode() is None and is_traceable_wrapper_subclass(lt.ones(1)) is False
 
 
 def test_futures() -> None:

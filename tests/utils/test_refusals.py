@@ -9,14 +9,14 @@ import pytest
 
 import lazyten as lt
 from lazyten.multiprocessing import Queue, get_context
-from lazyten.profiler import profile
+from lazyten.profiler import emit_nvtx  # type: ignore[attr-defined]
 from lazyten.utils.tensorboard import SummaryWriter
 
 
 @pytest.mark.parametrize(("use", "message"), [
     (lambda: lt.hub.load("pytorch/vision", "resnet18"), r"^hub\.load: .*load_safetensors\(path\)"),
-    (lambda: profile(record_shapes=True), r"^profiler\.profile: .*lazyten.profile"),
-    (lambda: bool(lt.profiler.ProfilerActivity.CPU), r"^profiler\.ProfilerActivity\.CPU: "),
+    (lambda: emit_nvtx(), r"^profiler\.emit_nvtx: .*lazyten.profile"),
+    (lambda: bool(lt.profiler.DeviceType.CPU), r"^profiler\.DeviceType\.CPU: "),
     (lambda: SummaryWriter("runs"), r"^utils\.tensorboard\.SummaryWriter: .*tensorboardX"),
     (lambda: lt.multiprocessing.spawn(print, nprocs=2), r"^multiprocessing\.spawn: .*x\.numpy\(\)"),
     (lambda: lt.nn.CrossMapLRN2d(5), r"^nn\.CrossMapLRN2d: .*nn\.LocalResponseNorm"),
@@ -24,6 +24,12 @@ from lazyten.utils.tensorboard import SummaryWriter
 def test_using_what_is_refused_says_why(use: Callable[[], Any], message: str) -> None:
     with pytest.raises(lt.NotDefinedError, match=message):
         use()
+
+
+def test_one_process_is_this_one() -> None:
+    seen: list[Any] = []
+    lt.multiprocessing.spawn(lambda *given: seen.append(given), args=("a", 2), nprocs=1, join=True)
+    assert seen == [(0, "a", 2)]
 
 
 def test_the_rest_of_multiprocessing_is_pythons() -> None:

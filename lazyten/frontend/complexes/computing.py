@@ -15,7 +15,7 @@ from lazyten.frontend.complexes.tensors import ComplexTensor, joined, of_parts
 from lazyten.frontend.core.complex_forms import form as _form
 from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.core.keywords import taking_aliases
-from lazyten.frontend.core.operands import has_operators
+from lazyten.frontend.core.operands import has_operators, on_one_device
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -86,6 +86,8 @@ def _over(first: DType | None, second: DType | None) -> DType | None:
 def taken(value: Any, like: Any, operation: str) -> Any:
     """An operand: a tensor on the device of another, or a number. DTypeError for anything else."""
     if isinstance(value, Tensor):
+        if like is not None and value.device != like.device:
+            value = on_one_device(like, value)[1]
         if like is not None and value.device != like.device:
             raise two_devices(operation, like.device, value.device)
         return value

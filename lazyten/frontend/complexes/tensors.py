@@ -158,7 +158,7 @@ class ComplexTensor(Complex, Tensor):
     def __index__(self) -> int:
         self._no_number("an index")
 
-    def _shows_dtype(self, values: Array) -> bool:
+    def _shows_dtype(self) -> bool:
         return self.dtype is not dt.complex_of(dt.default_float)
 
     def describe(self) -> str:

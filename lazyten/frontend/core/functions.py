@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from lazyten.frontend.core.mixed_precision import casting
+from lazyten.frontend.core.operands import on_one_device
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir.node import Node
 
@@ -19,7 +20,8 @@ class ValuesAndIndices(NamedTuple, Generic[Tensor]):
 def combined(x: TensorCore[Tensor], operation: str, function: Callable[..., Node],
              *others: Any) -> Tensor:
     """`function` of the nodes of `x` and of other operands, tensors or numbers."""
-    operands = [x._operand(other, operation) for other in others]
+    x, *given = on_one_device(x, *others)
+    operands = [x._operand(other, operation) for other in given]
     nodes = [v if isinstance(v, bool | int | float) else v.node for v in operands]
     tensors = [v for v in operands if not isinstance(v, bool | int | float)]
     return x._given(function(x.node, *nodes), *tensors)

@@ -19,14 +19,14 @@ from lazyten.frontend.core.keywords import taking_aliases
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves, out_shape
-from lazyten.ir.node import Node, Shape, cast, make
+from lazyten.ir.node import Node, Shape, cast, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
 from lazyten.storage import history, tracing
-from lazyten.storage.placement import Device, canonical
+from lazyten.storage.placement import Device, canonical, has_values
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import GradientError, NoAxisError, ShapeError
+from lazyten.support.errors import GradientError, NoAxisError, NoValuesError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.symbolic.view import ShapeTracker
 
@@ -157,11 +157,15 @@ class Handle(Generic[Tensor]):
         return self._same() if dtype is self.dtype else self._given(cast(self.node, dtype))
 
     def _copied_to(self, device: str) -> Tensor:
-        """The elements on another device."""
+        """The elements on another device. NoValuesError if they have no values here."""
         tracing.refuse(f"copying a tensor from '{self.device}' to '{device}'",
                        "copy it outside, and give it as an argument")
-        node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
         flows = self.requires_grad and is_grad_enabled()
+        if not has_values(self.device):
+            raise NoValuesError
+        if not (flows or has_values(device)):  # what would be copied need not be kept
+            return self._of(const(0, self.dtype, self.shape), device)
+        node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
         return self._of(node if flows else make(Op.DETACH, node.dtype, (node,)), device, flows)
 
     def detach(self) -> Tensor:

@@ -95,7 +95,7 @@ class Operands(Values[Tensor]):
         """What elements of this dtype are set to: a number that fits, or a zero-dim tensor."""
         if not isinstance(value, Handle):
             return shapes.as_element(value, self.dtype, operation)
-        given = self._tensor(value, operation)
+        given = self._tensor(on_one_device(self, value)[1], operation)
         if given.shape or dt.category(given.dtype) > dt.category(self.dtype):
             raise DTypeError(f"{operation} of {self.dtype.name} by a tensor of {given.dtype.name} "
                              f"{given.shape}: give a number, or a zero-dim tensor that fits; "
@@ -104,6 +104,11 @@ class Operands(Values[Tensor]):
 
     def _binary(self, operation: str, function: Callable[..., Node], other: Any,
                 swapped: bool = False) -> Tensor:
+        if isinstance(other, Handle) and other._storage.device != self._storage.device:
+            one, two = on_one_device(self, other)
+            if one is not self or two is not other:
+                result: Tensor = one._binary(operation, function, two, swapped)
+                return result
         right = self._operand(other, operation)
         left = self.node
         if not isinstance(right, Handle):
@@ -120,6 +125,21 @@ class Operands(Values[Tensor]):
         if not node.dtype.is_half:
             return self._result(function(node), self)
         return self._result(cast(function(cast(node, dt.float32)), node.dtype), self)
+
+
+def on_one_device(*operands: Any) -> tuple[Any, ...]:
+    """Operands, of which zero-dim tensors of the cpu are copied to the device of the others."""
+    tensors = [x for x in operands if isinstance(x, Handle)]
+    home = next((t.device for t in tensors if not _is_number(t)), None)
+    if home is None or all(t.device == home for t in tensors):
+        return operands
+    return tuple([x._copied_to(home) if isinstance(x, Handle) and _is_number(x) else x
+                  for x in operands])
+
+
+def _is_number(x: Handle[Any]) -> bool:
+    """Whether it is a zero-dim tensor of the cpu."""
+    return not x.shape and x.device.type == "cpu"
 
 
 def node_of(x: Tensor | Scalar) -> Node | Scalar:

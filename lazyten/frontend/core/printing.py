@@ -55,10 +55,11 @@ def set_printoptions(precision: int | None = None, threshold: float | None = Non
                       **{name: value for name, value in given.items() if value is not None})
 
 
-def format_tensor(values: Array, suffixes: Sequence[str]) -> str:
-    """`tensor(values, suffix, ...)`."""
+def format_tensor(values: Array | None, suffixes: Sequence[str]) -> str:
+    """`tensor(values, suffix, ...)`; `tensor(..., suffix)` for one without values."""
     prefix = "tensor("
-    body = format_values(values, len(prefix)) if values.size else "[]"
+    body = "..." if values is None else \
+        format_values(values, len(prefix)) if values.size else "[]"
     text = prefix + body
     for suffix in suffixes:
         last = len(text) - text.rfind("\n") - 1

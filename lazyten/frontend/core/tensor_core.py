@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.gradients import Gradients
 from lazyten.frontend.core.handle import DTypeLike
@@ -24,6 +26,7 @@ from lazyten.operators.arrays.arrangements import tile
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.storage import tracing
+from lazyten.storage.data import buffer_of_bytes
 from lazyten.storage.frames import refuse_values
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
@@ -76,17 +79,25 @@ class TensorCore(Gradients[Tensor]):
 
     @also_named(size="shape", dtype="shape")
     def view(self, *shape: Any) -> Tensor:
-        """reshape() that is a view or a ShapeError."""
+        """reshape() that is a view or a ShapeError. Of a type: the same bytes in it, where nobody
+        can write them any more, as those of a file."""
         if len(shape) == 1 and isinstance(shape[0], DType):
-            if shape[0] is self.dtype:
-                return self._moved()
-            raise DTypeError(f"view as {shape[0].name}: a storage has one type; bitcast() makes a "
-                             f"new tensor of the same bits")
+            return self._moved() if shape[0] is self.dtype else self._read_as(shape[0])
         new = shapes.reshaped(self.shape, shape, "view")
         if self._moves and self._tracker.moved(Op.RESHAPE, new).single is None:
             raise ShapeError(f"view {self.shape} -> {new}: the elements' strides do not allow it "
                              f"without a copy; use reshape()")
         return self._moved((Op.RESHAPE, new))
+
+    def _read_as(self, dtype: DType) -> Tensor:
+        """The bytes of memory that is only read as another type, which is a copy then."""
+        refuse_values()
+        shared = self._storage.shared
+        array = np.empty(self.shape, self.dtype.numpy) if shared is None else shared.array
+        if array.size and (shared is None or self._moves or array.flags.writeable):
+            raise DTypeError(f"view as {dtype.name}: a storage has one type; bitcast() makes a new "
+                             f"tensor of the same bits")
+        return self._of(buffer_of_bytes(array, dtype, self.device), self.device)
 
     def view_as(self, other: Tensor) -> Tensor:
         """view() in another tensor's shape."""

@@ -12,7 +12,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
 from lazyten.storage import tracing
-from lazyten.storage.placement import default_device
+from lazyten.storage.placement import default_device, has_values
 from lazyten.storage.storage import READING
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
@@ -79,18 +79,20 @@ class Values(Handle[Tensor]):
                              f"integer; convert with .long()")
         return int(self.item())
 
-    def _shows_dtype(self, values: np.ndarray[Any, Any]) -> bool:
+    def _shows_dtype(self) -> bool:
         """Whether the numbers alone do not tell their type."""
         default = (dt.default_float, dt.default_int, dt.bool_)
-        return self.dtype not in default or not values.size and self.dtype is not dt.default_float
+        return self.dtype not in default if self.numel() and has_values(self.device) else \
+            self.dtype is not dt.default_float
 
     def __repr__(self) -> str:
+        shows_values = has_values(self.device)
         with no_grad():
-            values = self.detach()._values()
+            values = self.detach()._values() if shows_values else None
         suffixes = []
-        if not values.size and values.ndim != 1:
+        if values is None or not values.size and values.ndim != 1:
             suffixes.append(f"size={self.shape}")
-        if self._shows_dtype(values):
+        if self._shows_dtype():
             suffixes.append(f"dtype={self.dtype}")
         if self.device != default_device():
             suffixes.append(f"device='{self.device}'")

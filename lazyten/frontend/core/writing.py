@@ -8,7 +8,7 @@ from lazyten.execution import background
 from lazyten.execution import realization as _realization
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.keywords import also_named
-from lazyten.frontend.core.operands import Operands, node_of
+from lazyten.frontend.core.operands import Operands, node_of, on_one_device
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, make, reshape
 from lazyten.ir.ops import Op
@@ -92,7 +92,7 @@ class Writing(Operands[Tensor]):
         return self
 
     def _in_place(self, operation: str, function: Callable[..., Node], other: Any) -> Self:
-        right = self._operand(other, operation)
+        right = self._operand(on_one_device(self, other)[1], operation)
         others = [right] if isinstance(right, Handle) else []
         return self._update(operation, function(self.node, node_of(right)), *others)
 
@@ -103,7 +103,10 @@ class Writing(Operands[Tensor]):
         return self._copy_from(source, "copy_")
 
     def _copy_from(self, source: Any, operation: str) -> Self:
-        other = self._operand(source, operation)
+        here, given = self._storage.device, source
+        if isinstance(source, Handle) and source._storage.device != here:
+            given = source._copied_to(here)
+        other = self._operand(given, operation)
         node = other.node if isinstance(other, Handle) else ew.as_node(
             shapes.as_element(other, self.dtype, operation), self.dtype, ())
         if operation == "assignment":

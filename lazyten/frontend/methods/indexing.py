@@ -9,6 +9,7 @@ import numpy as np
 
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.keywords import also_named
+from lazyten.frontend.core.operands import on_one_device
 from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.core.writing import without_leading_ones
 from lazyten.frontend.methods.gathering import adder
@@ -108,6 +109,8 @@ class IndexingMethods(TensorCore[Tensor]):
     def _index_tensor(self, given: Any) -> Tensor:
         if isinstance(given, list | tuple | range) and not given:
             given = np.zeros(0, np.int64)
+        if isinstance(given, Handle) and given.device != self.device and given.device.type == "cpu":
+            given = given._copied_to(self.device)
         found = self._tensor(given if isinstance(given, Handle) else
                              self._copy_of(given, device=self.device), "index")
         if found.dtype is not dt.uint8:
@@ -187,7 +190,7 @@ class IndexingMethods(TensorCore[Tensor]):
 
     def _set_where(self, index: Any, value: Any) -> None:
         """Assignment through index arrays."""
-        other = self._operand(value, "assignment")
+        other = self._operand(on_one_device(self, value)[1], "assignment")
         one = not isinstance(other, Handle) or other.numel() == 1
         alone = not isinstance(index, tuple) and _is_array(index)
         if one and alone:  # of a mask the elements need not be counted
@@ -232,7 +235,8 @@ class IndexingMethods(TensorCore[Tensor]):
             raise DTypeError(f"index_put_: the indices are {indices!r:.60}; give a list of tensors "
                              f"of integers or bools, one for each axis")
         view, selection, arrays = self._selected(tuple(indices), "index_put_")
-        view._put(selection, self._operand(values, "index_put_"), arrays, accumulate, "index_put_")
+        given = self._operand(on_one_device(self, values)[1], "index_put_")
+        view._put(selection, given, arrays, accumulate, "index_put_")
         return self
 
     def index_put(self, indices: Sequence[Tensor], values: Any,

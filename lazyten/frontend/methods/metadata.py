@@ -2,7 +2,6 @@
 of it, and how other libraries see it."""
 from __future__ import annotations
 
-import math
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -17,39 +16,15 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
 from lazyten.storage import tracing
+from lazyten.storage.placement import has_values
 from lazyten.storage.storage import Storage
+from lazyten.storage.untyped import UntypedStorage
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
 Array = np.ndarray[Any, Any]
 CPU = (1, 0)
 """DLPack's name of a CPU's memory."""
-
-
-class UntypedStorage:
-    """A storage's identity: equal for tensors that share memory, so that writes to one show in the
-    other."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._storage is self._storage
-
-    def __hash__(self) -> int:
-        return id(self._storage)
-
-    def data_ptr(self) -> int:
-        """A number that is the same for equal storages alone, while they live: for comparisons,
-        not for reading memory, which may not be there yet."""
-        return id(self._storage)
-
-    def nbytes(self) -> int:
-        """Bytes of the whole storage."""
-        return math.prod(self._storage.shape) * self._storage.dtype.itemsize
-
-    def __repr__(self) -> str:
-        return f"UntypedStorage({self.nbytes()} bytes on {self._storage.device})"
 
 
 class MetadataMethods(TensorCore[Tensor]):
@@ -137,7 +112,12 @@ class MetadataMethods(TensorCore[Tensor]):
         """Whether the device is the cpu."""
         return self.device.partition(":")[0] == "cpu"
 
-    is_meta = is_mps = is_xpu = is_xla = is_vulkan = is_ipu = is_maia = is_mtia = False
+    @property
+    def is_meta(self) -> bool:
+        """Whether it is on 'meta', where no tensor has values."""
+        return not has_values(self.device)
+
+    is_mps = is_xpu = is_xla = is_vulkan = is_ipu = is_maia = is_mtia = False
     is_sparse = is_sparse_csr = is_mkldnn = is_nested = is_quantized = False
     """Other devices of PyTorch, and other ways to store elements: never."""
 

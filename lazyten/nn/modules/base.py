@@ -66,6 +66,8 @@ def set_uniform(parameter: Parameter, fan_in: int) -> None:
 
 def set_within(parameter: Parameter, bound: float) -> None:
     """Values that are uniform from -bound to bound."""
+    if parameter.is_meta:
+        return
     if parameter.numel() > MOST_ON_HOST or parameter.dtype is not dt.float32:
         init.uniform_(parameter, -bound, bound).detach().realize()
         return

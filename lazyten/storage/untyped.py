@@ -1,0 +1,96 @@
+"""Storages as programs see them: which tensors share memory, and the bytes of a file."""
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from lazyten.storage.storage import Storage
+from lazyten.support.errors import ArgumentError, MissingFileError
+from lazyten.support.paths import path_of
+
+Bytes = np.ndarray[Any, Any]
+
+
+class UntypedStorage:
+    """A storage's identity: equal for tensors that share memory, so that writes to one show in the
+    other."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @staticmethod
+    def from_file(filename: str | os.PathLike[str], shared: bool = False,
+                  nbytes: int = 0) -> FileStorage:
+        """The first bytes of a file: `asarray(storage[first:stop], dtype=uint8)` is a tensor of
+        some, which cannot be written, and `.view(dtype)` of it one in another type.
+        MissingFileError where there is no such file, ArgumentError if it has fewer bytes, or is to
+        be written (shared)."""
+        path = path_of(filename, "UntypedStorage.from_file")
+        if shared:
+            raise ArgumentError("UntypedStorage.from_file: shared=True, but the file is only read; "
+                                "write files by lazyten.save or numpy.memmap")
+        if not path.is_file():
+            raise MissingFileError(f"UntypedStorage.from_file: there is no file {str(path)!r}")
+        if not 0 <= nbytes <= path.stat().st_size:
+            raise ArgumentError(f"UntypedStorage.from_file: nbytes={nbytes}, and {str(path)!r} has "
+                                f"{path.stat().st_size} bytes")
+        return FileStorage(np.memmap(path, np.uint8, "r", shape=(nbytes,)) if nbytes else
+                           np.frombuffer(b"", np.uint8))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and other._storage is self._storage
+
+    def __hash__(self) -> int:
+        return id(self._storage)
+
+    def data_ptr(self) -> int:
+        """A number that is the same for equal storages alone, while they live: for comparisons,
+        not for reading memory, which may not be there yet."""
+        return id(self._storage)
+
+    def untyped(self) -> UntypedStorage:
+        """Itself, as it has no type."""
+        return self
+
+    def nbytes(self) -> int:
+        """Bytes of the whole storage."""
+        return math.prod(self._storage.shape) * self._storage.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return f"UntypedStorage({self.nbytes()} bytes on {self._storage.device})"
+
+
+class FileStorage(UntypedStorage):
+    """Bytes of a file, or some of them in a row, of which tensors can be made that are only read.
+    """
+
+    def __init__(self, content: Bytes) -> None:
+        self.content = content
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def data_ptr(self) -> int:
+        """A number that no other storage has."""
+        return id(self)
+
+    def nbytes(self) -> int:
+        """How many bytes there are."""
+        return self.content.size
+
+    __len__ = nbytes
+
+    def __getitem__(self, place: int | slice) -> Any:
+        """A byte, or a part in a row."""
+        if isinstance(place, slice) and place.step in (None, 1):
+            return FileStorage(self.content[place])
+        return self.content[place].item()
+
+    def __repr__(self) -> str:
+        return f"UntypedStorage({self.nbytes()} bytes of a file)"
