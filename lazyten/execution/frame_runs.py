@@ -21,7 +21,7 @@ from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
 from lazyten.storage import history
 from lazyten.storage.deferred import Deferred, settle_known
-from lazyten.storage.frames import Frame, end, memory_of, template_in
+from lazyten.storage.frames import Frame, end, looked, memory_of, template_in
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
@@ -162,6 +162,7 @@ def bound(frame: Frame) -> None:
     """Compute what a long frame has made, so that memory and the work to come stay bounded. What
     keeps its graph stays, and the rest with it for longer: gradients of all of it may be asked for,
     and it is to be one program with them."""
+    looked()
     frame.limit += Frame.usual_limit
     known = frame.known_storages()
     pending = [s for s in known if not s.keeps_graph]
@@ -183,6 +184,7 @@ def note_step(frame: Frame) -> None:
     """A step of training is one unit, however long: from now on only what is twice as long is cut
     where nobody looks. (What was cut may have been more than the step, so that it counts for no
     more than makes the limit fourfold.)"""
+    looked()
     length = frame.recorded + min(Frame.cut_off, Frame.usual_limit)
     Frame.usual_limit, Frame.cut_off = max(SHORTEST, 2 * length), 0
 

@@ -29,6 +29,7 @@ def realize(storages: Iterable[Storage]) -> None:
     if tracing.current() is not None:
         return
     frames.refuse_values()
+    frames.looked()
     pending = [s for s in storages if s.buffer is None]
     if pending and compute_recorded is not None and compute_recorded(pending):
         pending = [s for s in pending if s.buffer is None]  # another thread wanted its node

@@ -140,7 +140,7 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
     if met is None or met.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
-    if family.meet(frame, met.key, met.given):
+    if family.meet(here.turn, met.key, met.given):
         for known in family.names:
             _known.drop(known)
         family.names.clear()
