@@ -132,8 +132,8 @@ def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, 
             for (storage, template), node in zip(due.items(), nodes, strict=False):
                 if storage.keeps_graph or others:  # what is made of it reads these bits
                     frame.realize(template, memory_of(node))
-                if not storage.keeps_graph:
-                    settle_known(storage, frame, template, node)
+            settle_known(frame, [(s, t, n) for (s, t), n in zip(due.items(), nodes, strict=False)
+                                 if not s.keeps_graph])
             if written:
                 changed = nodes[len(due):len(templates)]
                 if others:
@@ -223,7 +223,7 @@ def _pending(frame: Frame, known: Mapping[Storage, Node],
         elif template is not None and not storage.keeps_graph:  # the value of another
             buffer = frame.buffer_of(template)
             assert buffer is not None, "what a frame knows is pending, or in memory"
-            settle_known(storage, frame, template, buffer.node(template.shape))
+            settle_known(frame, [(storage, template, buffer.node(template.shape))])
     return found
 
 
@@ -305,7 +305,8 @@ def bring_up_to_date(storage: Storage, frame: Frame, is_read_as_leaf: bool) -> b
             return False
         compute(frame, [storage])
         return True
-    if own.thread == frame.thread and not storage.keeps_graph and storage.leaf_id is None:
+    if own.thread == frame.thread and not storage.keeps_graph \
+            and (storage.leaf_id is None or is_read_as_leaf):
         _want(storage, own)
         compute(own, [storage])
     return False

@@ -6,7 +6,7 @@ frames, so nothing else needs to know of them.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import methodcaller
 from threading import get_ident
@@ -144,13 +144,14 @@ def _settle(storage: Storage, node: Node) -> None:
     storage._frame = None
 
 
-def settle_known(storage: Storage, frame: Frame, template: Node, node: Node) -> None:
-    """The same, if the value is still what this template says: another thread may have changed it
-    meanwhile, or asked for its node."""
+def settle_known(frame: Frame, known: Iterable[tuple[Storage, Node, Node]]) -> None:
+    """The same for several, each with its template and what it reads, if the value is still what
+    the template says: another thread may have changed it meanwhile, or asked for its node."""
     with changing:
-        if storage.__class__ is Deferred and storage._frame is frame \
-                and storage._template is template:
-            _settle(storage, node)
+        for storage, template, node in known:
+            if storage.__class__ is Deferred and storage._frame is frame \
+                    and storage._template is template:
+                _settle(storage, node)
 
 
 def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:

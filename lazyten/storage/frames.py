@@ -162,7 +162,7 @@ class Frame:
     def source(self, buffer: Buffer, shape: Shape) -> Node:
         """The template of what a storage has in memory, which is a source of its own even if
         another has the same memory now: the next time it may have its own."""
-        number = self._found_in_graphs.pop(buffer, None)
+        number = self._found_in_graphs.pop(buffer, None) if self._found_in_graphs else None
         return self.numbered(self.add(buffer) if number is None else number, shape)
 
     def source_in_graph(self, buffer: Buffer, shape: Shape) -> Node:

@@ -14,13 +14,12 @@ from threading import get_ident
 from typing import Any
 
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.recorded.entries import Entry, Same, View, repeated
+from lazyten.frontend.recorded.entries import Entry, Same, View, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
     add_aliases,
     add_by_name,
     add_to_key,
-    are_read_alone,
 )
 from lazyten.frontend.recorded.recording import record
 from lazyten.frontend.recorded.regions import Region
@@ -174,7 +173,7 @@ def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     if met.key not in met.family.views:
         entry = _general_entry(met, function, args, kwargs, frame, operands, values)
         if entry is not None:
-            if are_read_alone([(operands[w.operand], values[w.operand]) for w in entry.writes]):
+            if is_read_alone(entry, operands):
                 return function(*args, **kwargs)
             return repeated(frame, entry, operands)
     if met.key in met.family.views:
