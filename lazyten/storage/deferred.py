@@ -13,7 +13,7 @@ from threading import get_ident
 from time import sleep
 from weakref import ref
 
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, Shape, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
@@ -60,6 +60,12 @@ class Deferred(Storage):
         if tracing.active is not None:
             tracing.touched(self)
         return _like(self).dtype
+
+    @property
+    def number(self) -> Scalar | None:
+        """The number that each element is known to be without computing; None if it is not."""
+        node = _like(self)
+        return node.value if node.op is Op.CONST else None
 
     @property
     def buffer(self) -> Buffer | None:
