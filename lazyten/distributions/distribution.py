@@ -7,6 +7,7 @@ from typing import Any, Self, overload
 
 from lazyten.distributions import constraints
 from lazyten.distributions.constraints import Constraint
+from lazyten.execution import realization
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import broadcast_tensors, tensor, where
 from lazyten.frontend.limits import finfo, get_default_dtype
@@ -40,14 +41,19 @@ class Distribution:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if not self._looks:
-            return
-        for name, constraint in self.arg_constraints.items():
-            if name in self.__dict__ and not constraints.is_dependent(constraint):
-                value = getattr(self, name)
-                if not bool(constraint.check(value).all()):
-                    raise ArgumentError(f"{type(self).__name__}: {name} is not {constraint}, where "
-                                        f"it is {value.detach().tolist()!r:.200}")
+        if self._looks:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        """ArgumentError unless each parameter is as it must be; all are looked at together."""
+        given = [(name, constraint) for name, constraint in self.arg_constraints.items()
+                 if name in self.__dict__ and not constraints.is_dependent(constraint)]
+        checked = [constraint.check(getattr(self, name)).all() for name, constraint in given]
+        realization.realize([x._storage for x in checked if isinstance(x, Tensor)])
+        for (name, constraint), holds in zip(given, checked, strict=True):
+            if not bool(holds):
+                raise ArgumentError(f"{type(self).__name__}: {name} is not {constraint}, where it "
+                                    f"is {getattr(self, name).detach().tolist()!r:.200}")
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

@@ -22,7 +22,7 @@ from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
 from lazyten.storage import history
 from lazyten.storage.deferred import Deferred, settle_known
-from lazyten.storage.frames import Frame, end, memory_of, template_in
+from lazyten.storage.frames import Frame, end, looked, memory_of, template_in
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
@@ -37,7 +37,7 @@ BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
 LONG = 2_500
 """So many nodes a program counts as at most."""
-PATIENCE = 4
+PATIENCE = 8
 """So many times longer a frame may get where something keeps its graph."""
 
 
@@ -133,8 +133,8 @@ def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, 
             for (storage, template), node in zip(due.items(), nodes, strict=False):
                 if storage.keeps_graph or others:  # what is made of it reads these bits
                     frame.realize(template, memory_of(node))
-                if not storage.keeps_graph:
-                    settle_known(storage, frame, template, node)
+            settle_known(frame, [(s, t, n) for (s, t), n in zip(due.items(), nodes, strict=False)
+                                 if not s.keeps_graph])
             if written:
                 changed = nodes[len(due):len(templates)]
                 if others:
@@ -163,6 +163,7 @@ def bound(frame: Frame) -> None:
     """Compute what a long frame has made, so that memory and the work to come stay bounded. What
     keeps its graph stays, and the rest with it for longer: gradients of all of it may be asked for,
     and it is to be one program with them."""
+    looked()
     frame.limit += Frame.usual_limit
     known = frame.known_storages()
     pending = [s for s in known if not s.keeps_graph]
@@ -184,6 +185,7 @@ def note_step(frame: Frame) -> None:
     """A step of training is one unit, however long: from now on only what is twice as long is cut
     where nobody looks. (What was cut may have been more than the step, so that it counts for no
     more than makes the limit fourfold.)"""
+    looked()
     length = frame.recorded + min(Frame.cut_off, Frame.usual_limit)
     Frame.usual_limit, Frame.cut_off = max(SHORTEST, 2 * length), 0
 
@@ -222,7 +224,7 @@ def _pending(frame: Frame, known: Mapping[Storage, Node],
         elif template is not None and not storage.keeps_graph:  # the value of another
             buffer = frame.buffer_of(template)
             assert buffer is not None, "what a frame knows is pending, or in memory"
-            settle_known(storage, frame, template, buffer.node(template.shape))
+            settle_known(frame, [(storage, template, buffer.node(template.shape))])
     return found
 
 
@@ -305,7 +307,8 @@ def bring_up_to_date(storage: Storage, frame: Frame, is_read_as_leaf: bool) -> b
             return False
         compute(frame, [storage])
         return True
-    if own.thread == frame.thread and not storage.keeps_graph and storage.leaf_id is None:
+    if own.thread == frame.thread and not storage.keeps_graph \
+            and (storage.leaf_id is None or is_read_as_leaf):
         _want(storage, own)
         compute(own, [storage])
     return False

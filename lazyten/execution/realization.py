@@ -20,15 +20,18 @@ observers.on_request(debug.asked)
 observers.on_request(launch_dump.asked)
 
 
-def realize(storages: Iterable[Storage]) -> None:
+def realize(storages: Iterable[Storage], is_look: bool = True) -> None:
     """Compute these storages' values, all in one schedule. Those already computed cost nothing.
 
-    What else is due is computed with them (history.beside). Inside a jitted function nothing
-    happens: the captured program computes everything together.
+    What else is due is computed with them (history.beside), if somebody looks at them; not where
+    they are only to be read from memory. Inside a jitted function nothing happens: the captured
+    program computes everything together.
     """
     if tracing.current() is not None:
         return
     frames.refuse_values()
+    if is_look:
+        frames.looked()
     pending = [s for s in storages if s.buffer is None]
     if pending and compute_recorded is not None and compute_recorded(pending):
         pending = [s for s in pending if s.buffer is None]  # another thread wanted its node
@@ -37,8 +40,9 @@ def realize(storages: Iterable[Storage]) -> None:
     pending = _with_companions(pending)
     groups = [[s for s in pending if s.device == device]
               for device in dict.fromkeys(s.device for s in pending)]
-    others = [history.beside(group) for group in groups]
-    history.looked(pending)
+    others = [history.beside(group) if is_look else [] for group in groups]
+    if is_look:
+        history.looked(pending)
     try:
         for group, besides in zip(groups, others, strict=True):
             realize_beside(group, besides)

@@ -19,13 +19,13 @@ from lazyten.frontend.recorded.recording import StandIns
 from lazyten.frontend.recorded.sayable import Unsayable, are_clean
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Shape, unshaped
+from lazyten.ir.node import Node, Shape
 from lazyten.ir.ops import Op
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
 from lazyten.optim.step_numbers import Numbers, Owner, scalar_type
 from lazyten.storage import levels
-from lazyten.storage.deferred import know
+from lazyten.storage.deferred import Deferred, know
 from lazyten.storage.frames import Frame, NeedsValue, here
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support.errors import LazytenError
@@ -120,8 +120,8 @@ def step(optimizer: Repeatable) -> bool:
     frame.recorded += 1
     frame_runs.note_step(frame)
     try:
-        frame_runs.write(frame, {operands[n]._storage: template for n, template in writes},
-                         [x._storage for x in operands])
+        asked = [s for x in operands if (s := x._storage).__class__ is Deferred]
+        frame_runs.write(frame, {operands[n]._storage: template for n, template in writes}, asked)
     except LazytenError:
         _count([part.state for part in parts], -1)
         raise
@@ -187,7 +187,7 @@ def _placed(tensors: Sequence[Tensor], frame: Frame) -> Place | None:
                 or s._mark is frame.mark or s.device != frame.device:
             return None
         node = s._node
-        flat = unshaped(node)
+        flat = node.src[0] if node.op is Op.RESHAPE else node
         if flat.op is not Op.BUFFER:
             return None
         buffers.append(flat.arg)

@@ -27,30 +27,41 @@ def share(lifetimes: Sequence[Lifetime], owners: Sequence[Lifetime] = (),
     """
     sizes = [array.nbytes for array in owners]
     taken = [[(array.first, array.last, number)] for number, array in enumerate(owners)]
+    busy = [_alive(array) for array in owners]
     smallest = sorted((size, -block) for block, size in enumerate(sizes))
     pairs = frozenset(replacing)
+    paired = {number for pair in pairs for number in pair}
     chosen = [0] * len(lifetimes)
     order = sorted(enumerate(lifetimes), key=lambda item: (-item[1].nbytes, -item[1].last))
     for i, mine in order:
-        number = len(owners) + i
+        number, alive = len(owners) + i, _alive(mine)
         for _, later in islice(smallest, bisect_left(smallest, (mine.nbytes,)), None):
             block = -later
-            if _is_free(taken[block], number, mine, pairs):
+            if not busy[block] & alive \
+                    or number in paired and _is_free(taken[block], number, mine, pairs):
                 break
         else:
             block = len(sizes)
             sizes.append(mine.nbytes)
             taken.append([])
+            busy.append(0)
             insort(smallest, (mine.nbytes, -block))
         insort(taken[block], (mine.first, mine.last, number))
+        busy[block] |= alive
         chosen[i] = block
     return chosen, sizes
 
 
+def _alive(array: Lifetime) -> int:
+    """The steps at which an array is alive, a bit each."""
+    return (1 << array.last + 1) - (1 << array.first)
+
+
 def _is_free(taken: Sequence[tuple[int, int, int]], number: int, mine: Lifetime,
              pairs: Collection[tuple[int, int]]) -> bool:
-    """Whether a block may serve an array, too. taken: (first, last, number) of those it serves, in
-    order, of which none begins before another ends, but for pairs at one step."""
+    """Whether a block may serve an array that may have the memory of another. taken: (first, last,
+    number) of those it serves, in order, of which none begins before another ends, but for pairs at
+    one step."""
     for place in range(bisect_left(taken, (mine.last + 1,)) - 1, -1, -1):
         _, last, other = taken[place]
         if last < mine.first:

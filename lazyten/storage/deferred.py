@@ -6,14 +6,14 @@ frames, so nothing else needs to know of them.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from operator import methodcaller
 from threading import get_ident
 from time import sleep
 from weakref import ref
 
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, Shape, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
@@ -60,6 +60,12 @@ class Deferred(Storage):
         if tracing.active is not None:
             tracing.touched(self)
         return _like(self).dtype
+
+    @property
+    def number(self) -> Scalar | None:
+        """The number that each element is known to be without computing; None if it is not."""
+        node = _like(self)
+        return node.value if node.op is Op.CONST else None
 
     @property
     def buffer(self) -> Buffer | None:
@@ -144,13 +150,14 @@ def _settle(storage: Storage, node: Node) -> None:
     storage._frame = None
 
 
-def settle_known(storage: Storage, frame: Frame, template: Node, node: Node) -> None:
-    """The same, if the value is still what this template says: another thread may have changed it
-    meanwhile, or asked for its node."""
+def settle_known(frame: Frame, known: Iterable[tuple[Storage, Node, Node]]) -> None:
+    """The same for several, each with its template and what it reads, if the value is still what
+    the template says: another thread may have changed it meanwhile, or asked for its node."""
     with changing:
-        if storage.__class__ is Deferred and storage._frame is frame \
-                and storage._template is template:
-            _settle(storage, node)
+        for storage, template, node in known:
+            if storage.__class__ is Deferred and storage._frame is frame \
+                    and storage._template is template:
+                _settle(storage, node)
 
 
 def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:

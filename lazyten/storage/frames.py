@@ -83,7 +83,7 @@ class Slot:
 
 
 _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
-_numbers = itertools.count(1)
+_numbers, _turns = itertools.count(1), itertools.count(1)
 _with_hooks: WeakValueDictionary[int, Frame] = WeakValueDictionary()
 _templates: Remembered[list[Node]] = Remembered(64, 64)
 """Those of the sources of frames that begin at a line."""
@@ -164,7 +164,7 @@ class Frame:
     def source(self, buffer: Buffer, shape: Shape) -> Node:
         """The template of what a storage has in memory, which is a source of its own even if
         another has the same memory now: the next time it may have its own."""
-        number = self._found_in_graphs.pop(buffer, None)
+        number = self._found_in_graphs.pop(buffer, None) if self._found_in_graphs else None
         return self.numbered(self.add(buffer) if number is None else number, shape)
 
     def source_in_graph(self, buffer: Buffer, shape: Shape) -> Node:
@@ -342,13 +342,14 @@ _REFERENCES = _references()
 
 class _Here(local):
     """Of each thread. current: the frame that is recorded in; others: those that other devices go
-    on with. first_serial: while an operation is recorded, that of the first storage which it
-    made."""
+    on with. first_serial: while an operation is recorded, that of the first storage which it made.
+    turn: a number that is another after each look at a value, and after each step of training."""
 
     def __init__(self) -> None:
         self.current: Callable[[], Frame | None] = _nothing
         self.others: dict[str, Callable[[], Frame | None]] = {}
         self.first_serial: int | None = None
+        self.turn = next(_turns)
         self.draws: list[Any] = []
         self.frame: Frame | None = None
         self.pull_back: Callable[[Node, Node], Sequence[Node | None]] | None = None
@@ -396,6 +397,11 @@ def go_on(frame: Frame) -> None:
             here.others[current.device] = here.current
         here.others.pop(frame.device, None)
         here.current = frame.mark
+
+
+def looked() -> None:
+    """Somebody has looked at a value, or a step has ended."""
+    here.turn = next(_turns)
 
 
 def end(frame: Frame) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import History, Node, Shape, make, reshape, set_history, unshaped
 from lazyten.ir.ops import Op
 from lazyten.operators.math.elementwise import freed, written_over
@@ -392,6 +392,12 @@ class Storage:
         if node.op is not Op.BUFFER:
             node = unshaped(REALIZED[self.device].get(self._node, node))
         return node.arg if node.op is Op.BUFFER else None
+
+    @property
+    def number(self) -> Scalar | None:
+        """The number that each element is known to be without computing; None if it is not."""
+        node = self._node
+        return node.value if node.op is Op.CONST and self.shared is None else None
 
     def read(self, view: Callable[[Array], Array] | None = None) -> Array:
         """The realized value as a fresh array of compute type, in the natural shape; or what `view`

@@ -9,6 +9,7 @@ import pytest
 from torch_if_there import torch
 
 import lazyten as lt
+from lazyten.frontend.recorded import lookup
 
 
 def test_views_share_a_storage_and_clones_do_not(device: str) -> None:
@@ -122,3 +123,25 @@ def test_the_default_dtype_makes_a_jitted_function_trace_again() -> None:
     finally:
         lt.set_default_dtype(lt.float32)
     assert made(x).dtype is lt.float32
+
+
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64, lt.float16, lt.bfloat16, lt.bool,
+                                   lt.int8, lt.uint8, lt.int64], ids=str)
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.1, -2.7, float("nan"), float("inf"), 300.0],
+                         ids=str)
+def test_a_tensor_of_one_number_is_read_without_computing_it(dtype: lt.DType,
+                                                             number: float) -> None:
+    if not dtype.is_float:
+        number = abs(number) % 100 if np.isfinite(number) else 7.0
+    lookup.forget()  # that this line had other numbers
+    x = lt.full((2, 3), number, dtype=dtype)
+    found = [x.numpy(), x[1:].T.numpy(), x[:0].numpy(), x.clone().numpy()]
+    assert x._storage.buffer is None
+    x.realize()
+    expected = [x.numpy(), x[1:].T.numpy(), x[:0].numpy(), x.clone().numpy()]
+    for mine, other in zip(found, expected, strict=True):
+        assert mine.dtype == other.dtype
+        assert mine.shape == other.shape
+        assert mine.tobytes() == other.tobytes()
+    found[0][0] = 1  # of its own
+    assert x.numpy().tobytes() == expected[0].tobytes()

@@ -259,6 +259,24 @@ def _input_gradient(p: Program) -> None:
     p.y = p.y + found
 
 
+def _new_leaf(p: Program) -> None:
+    leaf = p.y[1:].detach().requires_grad_()
+    another = (leaf.detach() * 0.5).requires_grad_()
+    ((leaf * another) @ p.w).tanh().sum().backward()
+    assert leaf.grad is not None and another.grad is not None
+    p.y = p.y + lt.cat([leaf.grad, another.grad[:1]])
+
+
+def _written_leaf(p: Program) -> None:
+    leaf = p.y.detach().requires_grad_()
+    before = (leaf * 2).sum()
+    with lt.no_grad():
+        leaf += p.x
+        p.s.add_(leaf)
+    found, = lt.autograd.grad(before + (leaf * p.w).square().sum(), [leaf])
+    p.y = p.y - found * 0.1
+
+
 class _Doubled(lt.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
@@ -323,7 +341,7 @@ ACTS: list[Callable[[Program], None]] = [
     _branch, _number, _numbers, _rows, _write_rows, _jitted_rows, _positions, _split, _keep,
     _read_kept, _backward, _loss_first, _step, _by_hand, _clear, _zero, _no_grad, _alias, _hook,
     _hooks, _double, _shared, _look, _masked_write, _einsum, _carry, _input_gradient, _function,
-    _functions, _checkpoint, _checkpointed_function, _no_graph]
+    _functions, _checkpoint, _checkpointed_function, _no_graph, _new_leaf, _written_leaf]
 
 
 def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:

@@ -16,6 +16,7 @@ from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.core.keywords import taking_aliases
+from lazyten.frontend.core.memory_format import contiguous_format
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves, out_shape
@@ -310,9 +311,8 @@ class Handle(Generic[Tensor]):
                                 f"have gradients; convert with .float() first")
         if self._detached or any(op is Op.EXPAND for op, _ in self._moves):
             tracing.refuse_unless_made(self, "changing requires_grad of a tensor from outside")
-            self._storage, self._moves = Storage(self.node, self.device), ()
-            self._lineage = None
-            background.made(self._storage)
+            own = results.clone(self, contiguous_format)  # which is looked up
+            self._storage, self._moves, self._lineage = own._storage, (), None
         self._storage.become_leaf()
         self._own_leaf()
         return self

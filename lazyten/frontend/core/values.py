@@ -10,7 +10,9 @@ from lazyten.execution import realization as _realization
 from lazyten.frontend.core import printing
 from lazyten.frontend.core.handle import Handle
 from lazyten.ir import dtype as dt
+from lazyten.ir import ops
 from lazyten.ir.dtype import Scalar
+from lazyten.ir.node import Shape
 from lazyten.storage import tracing
 from lazyten.storage.placement import default_device, has_values
 from lazyten.storage.storage import READING
@@ -18,6 +20,14 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
 Tensor = TypeVar("Tensor", bound="Values[Any]")
+
+
+def filled(number: Scalar, shape: Shape, dtype: dt.DType) -> np.ndarray[Any, Any]:
+    """An array of one number, as a type holds it. (NumPy's zeros take no memory until they are
+    looked at.)"""
+    if number == 0 and math.copysign(1, number) > 0:
+        return np.zeros(shape, dtype.compute)
+    return np.full(shape, ops.round_to(np.asarray(number, dtype.compute), dtype), dtype.compute)
 
 
 class Values(Handle[Tensor]):
@@ -41,8 +51,12 @@ class Values(Handle[Tensor]):
     def _values(self) -> np.ndarray[Any, Any]:
         """The values as a new NumPy array, of float32 where NumPy lacks the type."""
         tracing.refuse(*READING)
-        self.realize()
-        values = self._storage.read(self._tracker.numpy_view if self._moves else None)
+        number = self._storage.number
+        if number is not None:
+            values = filled(number, self.shape, self.dtype)
+        else:
+            self.realize()
+            values = self._storage.read(self._tracker.numpy_view if self._moves else None)
         return values.astype(np.float16) if self.dtype is dt.float16 else values
 
     def tolist(self) -> Any:

@@ -53,10 +53,11 @@ Result = Fresh | View | Same
 
 
 class Write(NamedTuple):
-    """A write to an operand: its storage's new template, whether that keeps its graph, and whether
-    the graph is used up."""
+    """A write to an operand: its storage's template before and after, whether the new one keeps its
+    graph, and whether the graph is used up."""
 
     operand: int
+    before: Node
     template: Node
     keeps_graph: bool
     was_freed: bool
@@ -78,6 +79,16 @@ class Entry:
     draws: tuple[tuple[Callable[[], Any], DType], ...]
     first: int
     weight: int
+
+
+def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
+    """Whether an operation writes to what is not to be written in a frame: others see its memory,
+    or it is read from memory though it keeps its graph."""
+    for write in entry.writes:
+        storage = operands[write.operand]._storage
+        if storage.shared is not None or storage._template is not write.before:
+            return True
+    return False
 
 
 DIRECT = Entry((), None, None, (), (), 0, 0)
@@ -113,7 +124,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     frame.recorded += entry.weight
     for make_array, dtype in entry.draws:
         frame.add(Buffer.from_numpy(make_array(), dtype, frame.device))
-    for number, template, keeps_graph, was_freed in entry.writes:
+    for number, _, template, keeps_graph, was_freed in entry.writes:
         defer(operands[number]._storage, frame, template, keeps_graph, was_freed)
     made: list[Any] = []
     fresh: list[Storage] = []

@@ -1,7 +1,7 @@
 """Operations that differ from step to step in nothing but numbers of Python.
 
 In: an operation that no frame has met. Out: what it gives, where others of its line were met with
-other numbers in FRAMES frames: a number that operands are combined with is a source from then on,
+other numbers in TURNS turns: a number that operands are combined with is a source from then on,
 so that no step compiles what the one before had compiled; and a view that begins where a number
 says is marked as a region (regions.py). What an operation sees of its numbers is on a tape
 (operators/math/number_tape.py); what it did holds for all numbers of which it would see the same.
@@ -14,13 +14,12 @@ from threading import get_ident
 from typing import Any
 
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.recorded.entries import Entry, Same, View, repeated
+from lazyten.frontend.recorded.entries import Entry, Same, View, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
     add_aliases,
     add_by_name,
     add_to_key,
-    are_read_alone,
 )
 from lazyten.frontend.recorded.recording import record
 from lazyten.frontend.recorded.regions import Region
@@ -33,9 +32,9 @@ from lazyten.storage.placement import default_device
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
-FRAMES = 2
-"""So many frames have met an operation with other numbers than before, before these are taken to
-vary."""
+TURNS = 2
+"""So many times an operation has other numbers after a look than it had before, until these are
+taken to vary."""
 GENERAL = 4
 """So many entries for any numbers there are of an operation, each for other outcomes of what is
 looked at."""
@@ -54,36 +53,58 @@ class General:
 
 
 @dataclass(slots=True, eq=False)
+class Course:
+    """The numbers that an operation was met with since the last look, time by time, and before that
+    look."""
+
+    turn: int
+    now: list[tuple[Hashable, ...]]
+    before: list[tuple[Hashable, ...]]
+
+    def differences(self, turn: int, numbers: tuple[Hashable, ...]) -> list[int]:
+        """Which of its numbers are others than they were at this place before the last look. (A
+        loop goes through the same ones in each step.)"""
+        if self.turn != turn:
+            self.turn, self.before, self.now = turn, self.now, []
+        self.now.append(numbers)
+        if len(self.now) > len(self.before):
+            return []
+        before = self.before[len(self.now) - 1]
+        return [n for n, (a, b) in enumerate(zip(before, numbers, strict=True)) if a != b]
+
+
+@dataclass(slots=True, eq=False)
 class Family:
     """What one function did at one line of the user's, with so many numbers.
 
-    last: by the key of an operation without its numbers, these; varying: which of them differed.
-    frame: the number of the last that met others; frames: how many did. names: keys of entries for
-    numbers as they were. views: keys of what numbers only say where views are for. exact: of what
-    they are a part of.
+    courses: by the key of an operation without its numbers, these; varying: which of them differed
+    from one look to the next. turn: the last that met others; turns: how many did. names: keys of
+    entries for numbers as they were. views: keys of what numbers only say where views are for.
+    exact: of what they are a part of.
     """
 
-    frame: int = 0
-    frames: int = 0
-    last: dict[Hashable, tuple[Hashable, ...]] = field(default_factory=dict)
+    turn: int = 0
+    turns: int = 0
+    courses: dict[Hashable, Course] = field(default_factory=dict)
     varying: set[int] = field(default_factory=set)
     names: list[Hashable] = field(default_factory=list)
     views: set[Hashable] = field(default_factory=set)
     exact: set[Hashable] = field(default_factory=set)
 
-    def meet(self, frame: Frame, key: Hashable, given: Sequence[int | float]) -> bool:
+    def meet(self, turn: int, key: Hashable, given: Sequence[int | float]) -> bool:
         """Note an operation with these numbers; gives whether some of them are known to vary."""
-        if len(self.last) >= NAMES:
-            for known in (self.last, self.views, self.exact):
+        if len(self.courses) >= NAMES:
+            for known in (self.courses, self.views, self.exact):
                 known.clear()
-        now = tuple(map(exactly, given))
-        before, self.last[key] = self.last.get(key, now), now
-        if before != now:
-            self.varying.update([n for n, (a, b) in enumerate(zip(before, now, strict=True))
-                                 if a != b])
-            if self.frame != frame.number:
-                self.frame, self.frames = frame.number, self.frames + 1
-        return self.frames >= FRAMES
+        course = self.courses.get(key)
+        if course is None:
+            course = self.courses[key] = Course(turn, [], [])
+        different = course.differences(turn, tuple(map(exactly, given)))
+        if different:
+            self.varying.update(different)
+            if self.turn != turn:
+                self.turn, self.turns = turn, self.turns + 1
+        return self.turns >= TURNS
 
 
 _families: Remembered[Family] = Remembered(4096, 4096)
@@ -152,7 +173,7 @@ def done(met: Met, function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
     if met.key not in met.family.views:
         entry = _general_entry(met, function, args, kwargs, frame, operands, values)
         if entry is not None:
-            if are_read_alone([(operands[w.operand], values[w.operand]) for w in entry.writes]):
+            if is_read_alone(entry, operands):
                 return function(*args, **kwargs)
             return repeated(frame, entry, operands)
     if met.key in met.family.views:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from threading import get_ident
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import ReferenceType
 
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
@@ -50,7 +50,21 @@ class Value:
     was_freed: bool
 
 
-_values: WeakValueDictionary[tuple[Any, ...], Value] = WeakValueDictionary()
+class _Kept(ReferenceType[Value]):
+    """To a value, with its key."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+_values: dict[tuple[Any, ...], _Kept] = {}
+"""As a WeakValueDictionary, in a third of the time."""
+
+
+def _gone(kept: ReferenceType[Value]) -> None:
+    assert isinstance(kept, _Kept)
+    if _values.get(kept.key) is kept:
+        _values.pop(kept.key, None)
 
 
 def is_on() -> bool:
@@ -232,9 +246,12 @@ def interned(template: Node, moves: Any, detached: bool, leaf_number: int | None
              keeps_graph: bool, was_freed: bool) -> Value:
     """The value with these fields."""
     key = (template, moves, detached, leaf_number, keeps_graph, was_freed)
-    found = _values.get(key)
+    kept = _values.get(key)
+    found = None if kept is None else kept()
     if found is None:
-        found = _values[key] = Value()
+        found = Value()
         found.template, found.moves, found.detached, found.leaf_number = key[:4]
         found.keeps_graph, found.was_freed = keeps_graph, was_freed
+        kept = _values[key] = _Kept(found, _gone)
+        kept.key = key
     return found

@@ -41,7 +41,7 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
     own: Frame | None = storage._frame
     if storage.leaf_id is not None and not storage.keeps_graph \
             and history_of(storage._node).depth == 0:
-        realization.realize([storage])  # the copy of another parameter: it reads that one's memory
+        realization.realize([storage], is_look=False)  # a copy of a parameter reads its memory
         buffer = storage.buffer
         assert buffer is not None, "it is realized"
         storage.settle(storage._node, buffer, True)
@@ -51,7 +51,7 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
         return None
     if not storage.keeps_graph:
         if storage._mark is not UNMARKED:  # another frame knew it
-            realization.realize([storage])
+            realization.realize([storage], is_look=False)
         else:
             background.made(storage)  # a graph that has grown long is computed
         if storage.buffer is not None:

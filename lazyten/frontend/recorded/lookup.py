@@ -14,14 +14,13 @@ from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.complex_forms import in_complex, is_complex
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded import families, lifting
-from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, repeated
+from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
     add_aliases,
     add_by_name,
     add_to_key,
     are_plain,
-    are_read_alone,
     begun,
     device_of,
     frame_for,
@@ -114,7 +113,7 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     entry = _come_again.get(name) or _known.get(name)
     if entry is None:
         return _new(frame, function, args, kwargs, operands, name)
-    if entry is DIRECT or entry.writes and _is_read_alone(entry, operands, name):
+    if entry is DIRECT or entry.writes and is_read_alone(entry, operands):
         return function(*args, **kwargs)
     value = entry.single
     if value is not None:
@@ -140,7 +139,7 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
     if met is None or met.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
-    if family.meet(frame, met.key, met.given):
+    if family.meet(here.turn, met.key, met.given):
         for known in family.names:
             _known.drop(known)
         family.names.clear()
@@ -160,7 +159,7 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         if is_clean:
             _known.add(name, DIRECT)
         return function(*args, **kwargs)
-    if _is_read_alone(entry, operands, name):
+    if is_read_alone(entry, operands):
         return function(*args, **kwargs)
     if is_clean:
         _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
@@ -172,12 +171,6 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         frame.recorded += entry.weight
         return fresh_tensor(frame, entry.single, operands)
     return repeated(frame, entry, operands)
-
-
-def _is_read_alone(entry: Entry, operands: list[Handle[Any]], name: tuple[Any, ...]) -> bool:
-    """Whether an operation writes to what is only to be read in a frame."""
-    values = _values_of(name)
-    return are_read_alone([(operands[w.operand], values[w.operand]) for w in entry.writes])
 
 
 def _values_of(name: tuple[Any, ...]) -> list[Value]:

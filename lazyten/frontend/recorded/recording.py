@@ -146,8 +146,8 @@ class StandIns:
         for stand_in, before, kept in zip(self.storages.values(), self.templates, self.keep_graphs,
                                           strict=True):
             if stand_in.version:
-                found.append(Write(self.numbers[stand_in], stand_in._node, stand_in.keeps_graph,
-                                   stand_in.was_freed))
+                found.append(Write(self.numbers[stand_in], before, stand_in._node,
+                                   stand_in.keeps_graph, stand_in.was_freed))
             elif stand_in._node is not before or stand_in.keeps_graph is not kept:
                 raise Unsayable
         return found

@@ -32,8 +32,8 @@ from lazyten.frontend.recorded import gradients, keys, lookup, sayable
 from lazyten.ir import node
 from lazyten.ir.ops import Op
 from lazyten.optim import recorded_step
-from lazyten.storage import frames
-from lazyten.storage.storage import Buffer
+from lazyten.storage import deferred, frames
+from lazyten.storage.storage import Buffer, Storage
 
 # ---- programs that change their course -----------------------------------------------------------
 
@@ -61,6 +61,32 @@ def test_a_leaf_that_a_checkpoint_reads_twice_in_a_frame_has_its_gradient_once()
 
 
 # ---- what a known step does, and does not --------------------------------------------------------
+
+def test_a_step_whose_values_become_leaves_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookup.forget()
+    w, counts = lt.tensor([1.0, -2.0, 0.5], requires_grad=True), []
+    real: list[object] = []
+    revealed = deferred.reveal
+
+    def noted(storage: Storage) -> node.Node:
+        real.append(storage)
+        return revealed(storage)
+    monkeypatch.setattr(deferred, "reveal", noted)
+    for _ in range(5):
+        x = (lt.tensor([0.5, 1.0, 2.0]) * (w * w + 1)).detach().requires_grad_()
+        time = (w.detach()[0] * 2).requires_grad_()
+        energy = (w * x * time).sin().sum()
+        slope, = lt.autograd.grad(energy, [x], create_graph=True)
+        (slope.square().sum() + energy).backward()
+        assert x.grad is not None and time.grad is not None and w.grad is not None
+        assert x.grad.shape == (3,) and time.grad.shape == ()
+        with lt.no_grad():
+            w -= 0.1 * w.grad
+        w.grad = None
+        counts.append(len(real))
+    assert counts[2] == counts[-1]
+
+
 
 def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0

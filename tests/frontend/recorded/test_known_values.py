@@ -1,11 +1,18 @@
 """What a step has computed, or others have, is what it reads later: the same bits, and once."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 from changing_programs import anew
 
 import lazyten as lt
+from lazyten.execution import frame_runs, realization
+from lazyten.execution.plans.graph import Graph
 from lazyten.frontend.recorded import lookup
+from lazyten.ir.node import Node
+from lazyten.storage.frames import Frame
 
 
 def test_inputs_of_a_checkpoint_that_are_one_over_memory_have_their_gradient_once() -> None:
@@ -49,3 +56,24 @@ def test_what_others_have_computed_is_read_by_a_step_and_not_computed_again(
             sums.realize()
         most = sums.max().item()
         assert (sums.detach() == most).any().item()
+
+
+def test_what_is_read_from_an_earlier_frame_is_computed_alone(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    lookup.forget()
+    monkeypatch.setattr(frame_runs, "PATIENCE", 1)
+    monkeypatch.setattr(Frame, "usual_limit", 40)
+    sizes: list[int] = []
+    checked = realization._checked_graph
+
+    def noted(roots: Sequence[Node], device: str) -> Graph:
+        graph = checked(roots, device)
+        sizes.append(len(graph.order))
+        return graph
+    monkeypatch.setattr(realization, "_checked_graph", noted)
+    times, w = lt.linspace(0, 1, 181).realize(), lt.ones(4, requires_grad=True)
+    y = w * 0.5
+    for begin, end in pairwise(times):
+        step = end - begin
+        y = y + w * (y + step).tanh() * (step / 2)  # whose graph is long, and read anew each time
+    assert len(sizes) > 100 and max(sizes) < 20

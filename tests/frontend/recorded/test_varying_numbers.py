@@ -310,3 +310,33 @@ def test_a_jitted_function_writes_anywhere_by_one_captured_call() -> None:
         expected[n] = ROW * 2
     np.testing.assert_allclose(x.numpy(), expected)
     assert put.cache_size <= 3
+
+
+@pytest.mark.parametrize("kind", ["iteration", "columns", "factors", "state"])
+def test_numbers_that_a_loop_goes_through_in_each_step_do_not_vary(
+        kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lookup.forget()
+    w, state = lt.ones(3, requires_grad=True), lt.zeros(2, 3)
+    unknown: list[object] = []
+    met = lookup._new
+    monkeypatch.setattr(lookup, "_new", lambda *args: unknown.append(args) or met(*args))
+    for step in range(8):
+        x = lt.tensor(DATA[step:step + 4])
+        if kind == "iteration":
+            parts = [row * w for row in x]
+        elif kind == "columns":
+            parts = [x[:, n] * w[n] for n in range(3)]
+        elif kind == "factors":
+            parts = [x * w * (n + 1.5) for n in range(4)]
+        else:
+            parts = [state[n] * w for n in range(2)]
+        loss = lt.stack(parts).square().sum()
+        loss.backward()
+        state = lt.stack([state[n] + step * x[n] for n in range(2)]).detach()
+        with lt.no_grad():
+            w -= 1e-4 * w.grad
+        w.grad = None
+        loss.item()
+        if step == 5:
+            unknown.clear()
+    assert all(args[1].__name__ == "__rmul__" for args in unknown)  # step * x, which varies
