@@ -27,7 +27,7 @@ from lazyten.codegen.loops.reduction_blocking import carry
 from lazyten.codegen.loops.tile_fusion import lower_blocks
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.numerics.decompose import decompose
-from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
+from lazyten.codegen.optimize.index_sets import may_be_split, split_index_sets
 from lazyten.codegen.optimize.optimize import (
     decide,
     decide_part,
@@ -116,7 +116,7 @@ def _has_pieces(job: Job) -> bool:
     speaks of the loops as one nest."""
     return (job.target.language == "llvm" and not job.in_one and job.blocks is None
             and job.kernel.decisions is None and not job.kernel.checks
-            and bool(cuts_of(job.parts[0].sink)))
+            and may_be_split(job.parts[0].sink))
 
 
 def _index_sets(job: Job) -> Job:

@@ -111,18 +111,38 @@ def _is_rejoined(r: Node, divisor: int, split: list[tuple[Node, int]]) -> bool:
 
 
 def _divided(sink: Node) -> tuple[Node, int] | None:
-    """A range and what an index within some reduction divides it by: a divisor of its extent if the
-    range is itself summed over."""
-    within = toposort([n.src[0] for n in toposort([sink]) if n.op is Op.ACCUMULATE])
-    for node in within:
+    """A range and what an index divides it by, if it is to be split: those within reductions
+    first."""
+    order = toposort([sink])
+    within = toposort([n.src[0] for n in order if n.op is Op.ACCUMULATE])
+    reduced = set(within)
+    for node in (*within, *(n for n in order if n not in reduced)):
         if node.dtype is dt.INDEX and node.op in (Op.IDIV, Op.MOD) and node.src[1].op is Op.CONST:
             divisor = int(node.src[1].value)
             for r in affine(node.src[0])[0]:
-                if r.op is Op.RANGE and 1 < divisor < r.arg.extent and (
-                        r.arg.kind == "loop" or
-                        r.arg.kind == "reduce" and r.arg.extent % divisor == 0):
+                if r.op is Op.RANGE and 1 < divisor < r.arg.extent \
+                        and _is_split(r, divisor, node in reduced):
                     return r, divisor
     return None
+
+
+LONG_PERIOD = 16
+"""Shorter powers of two go into vectors of most types, whose lanes are then shuffled."""
+
+
+def is_long(period: int) -> bool:
+    """Whether vectors are better off with a loop over a period of an output's index, where they
+    would go over its ends."""
+    return period >= LONG_PERIOD or period & period - 1 != 0
+
+
+def _is_split(r: Node, divisor: int, reduced: bool) -> bool:
+    """Whether two loops are made of one for the sake of an index, which is within a reduction or
+    not."""
+    if r.arg.kind == "loop" and reduced:
+        return True
+    return r.arg.kind in ("loop", "reduce") and r.arg.extent % divisor == 0 \
+        and (r.arg.kind == "reduce" or is_long(divisor))
 
 
 def _split_divided(sink: Node, r: Node, divisor: int) -> Node:

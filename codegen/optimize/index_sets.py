@@ -5,21 +5,23 @@ the output: in each of them the comparisons of that range with constants are dec
 they choose between is neither read nor computed. `cat` and `stack`, what pads, and what is written
 to a slice leave such comparisons.
 
+Also cut off is what stands before or behind whole periods of an index that is divided, as of a
+diagonal's: the periods between become two loops (ranges.py), and no element divides.
+
 An element is computed in one part only, and a reduction that does not depend on the range would be
 computed in several, in other orders: such a SINK stays whole.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from lazyten.codegen.loops.coverage import grid, values
-from lazyten.codegen.loops.lower import output_range
-from lazyten.codegen.loops.ranges import free_ranges, merge_ranges
+from lazyten.codegen.loops.ranges import free_ranges, is_long, merge_ranges
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.optimize.optimize import choose
 from lazyten.codegen.optimize.parallel import LEAST_UNITS
@@ -56,13 +58,24 @@ MOST_VERIFIED = 1 << 16
 def split_index_sets(sink: Node, target: Target) -> tuple[Node, ...]:
     """The parts of a SINK, to be run in any order; the SINK itself where splitting it does not pay.
     """
+    most = MOST_LEFT * _work(sink)
+    pieces = (_parts(sink, r, cuts) for r, cuts in _ways(sink))
+    best = _cheapest(sink, (parts for parts in pieces if sum(map(_work, parts)) <= most), target)
+    if len(best) > 1 or not _divides(sink):
+        return best
+    merged = merge_ranges(sink)
+    periods = (_parts(merged, r, cuts) for r, cuts in periods_of(merged).items())
+    best = _cheapest(merged, periods, target)
+    if len(best) == 1:
+        return (sink,)
+    return tuple(p for part in best for p in split_index_sets(merge_ranges(part), target))
+
+
+def _cheapest(sink: Node, ways: Iterable[tuple[Node, ...]], target: Target) -> tuple[Node, ...]:
+    """Those parts of a SINK that take the fewest cycles; the SINK itself where none saves much."""
     best: tuple[Node, ...] = (sink,)
-    least, most = math.inf, MOST_LEFT * _work(sink)
-    whole = _Estimate(0.0, 0.0)
-    for r, cuts in _ways(sink):
-        parts = tuple(_part(sink, r, *ends) for ends in pairwise((0, *cuts, r.arg.extent)))
-        if sum(map(_work, parts)) > most:
-            continue
+    least, whole = math.inf, _Estimate(0.0, 0.0)
+    for parts in ways:
         if least == math.inf:
             whole = _Estimate.of(sink, target)
             least = MOST_LEFT * whole.cycles
@@ -133,6 +146,36 @@ def _changes(compared: Node) -> Iterator[tuple[Node, int]]:
         yield from ((r, -constant // factor), (r, -constant // factor + 1))
 
 
+def may_be_split(sink: Node) -> bool:
+    """Whether there is anything to look for."""
+    return bool(cuts_of(sink)) or _divides(sink)
+
+
+def _divides(sink: Node) -> bool:
+    """Whether indices are divided, of what is not a SCATTER."""
+    return len({store.src[0] for store in sink.src}) == len(sink.src) and \
+        any(n.op in (Op.IDIV, Op.MOD) and n.dtype is dt.INDEX for n in toposort([sink]))
+
+
+def periods_of(sink: Node) -> dict[Node, list[int]]:
+    """Where the first whole period of an output's range begins that an index divides, and the last
+    one ends; nothing for what has whole periods alone, or must stay whole."""
+    found: dict[Node, list[int]] = {}
+    everywhere = _free_everywhere(sink)
+    for node in toposort([sink]):
+        if node.op not in (Op.IDIV, Op.MOD) or node.dtype is not dt.INDEX \
+                or node.src[1].op is not Op.CONST:
+            continue
+        (terms, offset), period = affine(node.src[0]), int(node.src[1].value)
+        for r in (r for r, factor in terms.items() if factor == 1 and r in everywhere):
+            first = -offset % period
+            last = r.arg.extent - (r.arg.extent - first) % period
+            cuts = [at for at in (first, last) if 0 < at < r.arg.extent]
+            if r.arg.kind == "loop" and cuts and first < last and is_long(period):
+                found.setdefault(r, cuts)
+    return found
+
+
 def _ways(sink: Node) -> Iterator[tuple[Node, list[int]]]:
     """Ranges and the cuts between as many parts as may be, and between fewer, evenly."""
     found = cuts_of(sink)
@@ -142,9 +185,13 @@ def _ways(sink: Node) -> Iterator[tuple[Node, list[int]]]:
             yield r, [cuts[i * pieces // parts - 1] for i in range(1, parts)]
 
 
+def _parts(sink: Node, r: Node, cuts: Sequence[int]) -> tuple[Node, ...]:
+    return tuple(_part(sink, r, *ends) for ends in pairwise((0, *cuts, r.arg.extent)))
+
+
 def _part(sink: Node, r: Node, start: int, stop: int) -> Node:
     """The SINK for the values start .. stop - 1 of a range."""
-    new = output_range(r.arg.order[0], stop - start)
+    new = make(Op.RANGE, r.dtype, (), r.arg._replace(extent=stop - start))
     moved = elementwise(Op.ADD, new, index(start))
     return make(Op.SINK, sink.dtype, tuple(simplify_all(substitute(sink.src, {r: moved}))))
 
@@ -167,12 +214,12 @@ def _is_counted(node: Node) -> bool:
 
 
 def _verify(sink: Node, parts: Sequence[Node]) -> None:
-    """InternalError unless the parts together store each element once, where they are few."""
+    """InternalError unless the parts together store what the SINK does, as often, where that is
+    little."""
     for number, store in enumerate(sink.src):
-        size = store.src[0].arg.size
-        places = [part.src[number].src[1] for part in parts]
-        if size <= MOST_VERIFIED:
-            found = [values(p, grid([*ranges_of([p])])) for p in places]
-            if not np.array_equal(np.sort(np.concatenate(found)), np.arange(size)):
-                raise InternalError(f"the parts of a nest do not store each of {size} elements "
-                                    f"once:\n{dump(places)}")
+        if store.src[0].arg.size <= MOST_VERIFIED:
+            places = [part.src[number].src[1] for part in parts]
+            found = [values(p, grid([*ranges_of([p])])) for p in (store.src[1], *places)]
+            if not np.array_equal(np.sort(np.concatenate(found[1:])), np.sort(found[0])):
+                raise InternalError(f"the parts of a nest do not store each of {len(found[0])} "
+                                    f"elements once:\n{dump(places)}")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from lazyten.codegen.render.llvm_types import literal, suffix, type_name
 from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType
 
 
 class Defined(NamedTuple):
@@ -20,6 +21,9 @@ class Defined(NamedTuple):
     text: str
     declares: tuple[str, ...]
 
+
+EXACT = {dt.float32: 1 << 24, dt.float64: 1 << 53}
+"""Below which a type has all integers."""
 
 _REMAINDER = Template("""\
 define internal $float @$function($float %a, $float %b) nounwind {
@@ -35,15 +39,11 @@ entry:
   br i1 %all, label %by_quotient, label %by_function
 by_quotient:
   %quotient = call $float @llvm.trunc.$suffix($float %ratio)
-  %q = fpext $float %quotient to $double
-  %wide.x = fpext $float %x to $double
-  %wide.y = fpext $float %y to $double
-  %taken = fmul $double %q, %wide.y
-  %rest = fsub $double %wide.x, %taken
-  %past = fcmp olt $double %rest, $zero
-  %back = fadd $double %rest, %wide.y
-  %exact = select $mask %past, $double %back, $double %rest
-  %size = fptrunc $double %exact to $float
+  %given = fneg $float %quotient
+  %rest = call $float @llvm.fma.$suffix($float %given, $float %y, $float %x)
+  %past = fcmp olt $float %rest, $zero
+  %back = fadd $float %rest, %y
+  %size = select $mask %past, $float %back, $float %rest
   %result = call $float @llvm.copysign.$suffix($float %size, $float %a)
   ret $float %result
 by_function:
@@ -53,19 +53,21 @@ by_function:
 
 
 @lru_cache
-def float32_remainder(lanes: int) -> Defined:
-    """What a division rounded towards 0 leaves, exactly, with the dividend's sign.
+def remainder(dtype: DType, lanes: int) -> Defined:
+    """What a division of float32 or float64 rounded towards 0 leaves, exactly, with the dividend's
+    sign.
 
-    Where all quotients are below 2**24, they have an error of 1 at most, and their products with
-    the divisor 48 bits: exact in float64. For others, NaN and infinities C's fmodf is called, one
-    lane at a time, as LLVM would do for all.
+    Where all quotients are integers that the type has, below 2**24 or 2**53, they have an error of
+    1 at most, and what they leave is rounded once: it is below the divisor and a multiple of its
+    last bit, so not at all. For others, NaN and infinities C's fmod is called, one lane at a time,
+    as LLVM would do for all.
     """
-    kind, name = type_name(dt.float32, lanes), suffix(dt.float32, lanes)
+    kind, name = type_name(dtype, lanes), suffix(dtype, lanes)
     function = f"lazyten_remainder.{name}"
     text = _REMAINDER.substitute(
-        float=kind, double=type_name(dt.float64, lanes), mask=type_name(dt.bool_, lanes),
-        suffix=name, function=function, lanes=lanes, limit=literal(1 << 24, dt.float32, lanes),
-        infinity=literal(math.inf, dt.float32, lanes), zero=literal(0, dt.float64, lanes))
+        float=kind, mask=type_name(dt.bool_, lanes), suffix=name, function=function, lanes=lanes,
+        limit=literal(EXACT[dtype], dtype, lanes), infinity=literal(math.inf, dtype, lanes),
+        zero=literal(0, dtype, lanes))
     return Defined(function, text, tuple(
         f"declare {kind} @llvm.{op}.{name}({', '.join([kind] * arguments)})"
-        for op, arguments in (("fabs", 1), ("trunc", 1), ("copysign", 2))))
+        for op, arguments in (("fabs", 1), ("trunc", 1), ("fma", 3), ("copysign", 2))))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from lazyten.codegen.render.llvm_functions import Defined, float32_remainder
+from lazyten.codegen.render.llvm_functions import EXACT, Defined, remainder
 from lazyten.codegen.render.llvm_types import literal, suffix, type_name
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -94,10 +94,10 @@ def _floor(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str
 
 
 def _remainder(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    if dtype is not dt.float32:
+    if dtype not in EXACT:
         return _pick("frem", "srem", "urem")(out, dtype, lanes, args)
     kind = type_name(dtype, lanes)
-    return out.call(float32_remainder(lanes), kind, *((kind, a) for a in args))
+    return out.call(remainder(dtype, lanes), kind, *((kind, a) for a in args))
 
 
 def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> str:

@@ -51,7 +51,8 @@ MANY_USES = 4
 how each of them depends on the loop, which takes longer than all else and finds nothing: what is
 in a loop has to be there."""
 GATHERED = (4, 8)
-"""Bytes of elements that processors gather. It takes as long as lane by lane, and LLVM a tenth."""
+"""Bytes of elements that processors gather. Under a mask it takes as long as lane by lane, and LLVM a
+tenth; without one some processors take twice as long as for loads of their own."""
 LONG = 512
 """Iterations beside which it does not count how lanes that are far apart are stored: then by one
 instruction, which LLVM compiles ten times as fast as one a lane, but some processors run slower."""
@@ -297,11 +298,11 @@ class _Renderer:
             assert item.mask is not None
             return self._near_load(dtype, lanes, address, item.mask)
         kind = type_name(dtype, lanes)
+        if mask is None:
+            return self._lane_by_lane(dtype, lanes, address, None)
         name = self._gather(dtype, lanes, address, mask) \
             if address.vector is not None and dtype.itemsize in GATHERED else \
             self._lane_by_lane(dtype, lanes, address, mask)
-        if mask is None:
-            return name
         return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
 
     def _lane_by_lane(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
@@ -311,7 +312,7 @@ class _Renderer:
             name = self.line(f"insertelement {kind} {name}, {element}, i64 {i}")
         return name
 
-    def _gather(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
+    def _gather(self, dtype: DType, lanes: int, address: Address, mask: str) -> str:
         """Lanes whose places are computed, by one instruction of all of them: where a processor has
         none, LLVM writes out lanes without a condition, but would branch for each that has one."""
         self.used.add(address.slot)

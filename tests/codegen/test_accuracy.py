@@ -15,6 +15,8 @@ from graphs import compute, leaf
 
 import lazyten as lt
 from lazyten.codegen.numerics.decompose import decompose
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.targets.target import AVX2
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
@@ -258,6 +260,15 @@ def test_remainders_have_the_bits_of_numpys(name: str, dtype: DType) -> None:
         np.testing.assert_array_equal(found.numpy(), expected)
         np.testing.assert_array_equal(np.signbit(found.numpy()[expected == 0]),
                                       np.signbit(expected[expected == 0]))
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64], ids=lambda d: d.name)
+def test_remainders_are_worked_out_in_vectors(dtype: DType) -> None:
+    """Only what large quotients leave is worked out lane by lane."""
+    a, b = (make(Op.BUFFER, dtype, (), Slot(i, 64)) for i in (1, 2))
+    kernel = Kernel("kernel", (elementwise(Op.MOD, a, b),), ((dtype, 64),) * 2)
+    text = generate(kernel, AVX2).source
+    assert f"@lazyten_remainder.v{AVX2.vector_bytes // dtype.itemsize}f{dtype.bits}(" in text
 
 
 @pytest.mark.parametrize("name", ["x86-64-v3", "host"])

@@ -12,6 +12,7 @@ from kernel_checks import run_all
 
 import lazyten as lt
 from lazyten.codegen.loops.lower import lower
+from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.optimize import index_sets
 from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
 from lazyten.codegen.pipeline import generate
@@ -30,6 +31,7 @@ from lazyten.ir.node import (
     move,
     reduce,
     reshape,
+    toposort,
 )
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.joining import cat
@@ -132,6 +134,53 @@ def test_an_output_without_the_axis_keeps_the_nest_whole() -> None:
     kernel = kernel_of([pieces, row], HIGH)
     sink = lower(Kernel("example", kernel.outputs, kernel.inputs))
     assert cuts_of(sink) and split_index_sets(sink, AVX2) == (sink,)
+
+
+# ---- periods -------------------------------------------------------------------------------------
+
+def diagonal(n: int, after: int, first: int, extent: int) -> Node:
+    """Of n elements, `after` zeros behind each, the `extent` elements from the first on."""
+    padded = move(Op.PAD, reshape(leaf(1, n), (n, 1)), ((0, 0), (0, after)))
+    flat = reshape(padded, (n * (after + 1),))
+    return move(Op.SHRINK, flat, ((first, first + extent),))
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_what_a_divided_index_reads_is_in_its_place(data: st.DataObject) -> None:
+    n, after = data.draw(st.integers(2, 20)), data.draw(st.integers(1, 40))
+    whole = n * (after + 1)
+    first = data.draw(st.integers(0, whole - 1))
+    extent = data.draw(st.integers(1, whole - first))
+    x = np.arange(1, n + 1, dtype=np.float32)
+    expected = np.zeros((n, after + 1), np.float32)
+    expected[:, 0] = x
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(index_sets, "LEAST_SAVED", 0.0)
+        patch.setattr(index_sets, "MOST_LEFT", 1.0)
+        kernel = kernel_of([diagonal(n, after, first, extent)], n)
+        (found,) = run_all("cpu", [kernel], [[x]])
+    np.testing.assert_array_equal(found[0], expected.reshape(-1)[first:first + extent])
+
+
+def test_a_diagonal_is_stored_without_divisions() -> None:
+    n = 500
+    for first in (0, n):
+        sink = lower(kernel_of([diagonal(n, n, first, n * n - n)], n))
+        parts = split_index_sets(sink, AVX2)
+        assert len(parts) > 2 and divisions(sink) and not any(map(divisions, parts))
+
+
+@pytest.mark.parametrize("period", [7, 24])
+def test_whole_periods_are_two_loops_without_divisions(period: int) -> None:
+    x = move(Op.PERMUTE, leaf(1, period, 50), (1, 0))
+    turned = reshape(elementwise(Op.NEG, reshape(x, (50 * period,))), (50 * period,))
+    sink = lower(kernel_of([turned], 50 * period))
+    assert divisions(sink) and not divisions(merge_ranges(sink))
+
+
+def divisions(sink: Node) -> int:
+    return sum(n.op in (Op.IDIV, Op.MOD) for n in toposort([sink]))
 
 
 def test_what_is_updated_in_place_still_is() -> None:

@@ -70,6 +70,19 @@ def test_lanes_that_are_masked_and_far_apart_are_read_by_one_instruction(dtype: 
                                   np.pad(matrix, ((0, 0), (1, 2))))
 
 
+def test_lanes_whose_places_are_read_are_loaded_one_by_one() -> None:
+    places = make(Op.BUFFER, dt.int64, (), Slot(2, 64))
+    x = make(Op.BUFFER, dt.float32, (), Slot(1, 64))
+    gathered = make(Op.GATHER, dt.float32, (x, places), 0)
+    kernel = Kernel("gathered", (gathered,), ((dt.float32, 64), (dt.int64, 64)),
+                    decisions=Given("vector(i0:4)"))
+    text = generate(kernel, AVX2).source
+    assert text.count("extractelement <4 x i64>") == 4 and "gather.v4" not in text
+    given = np.random.default_rng(2).random(64, np.float32)
+    at = np.random.default_rng(3).integers(0, 64, 64)
+    np.testing.assert_array_equal(computed(kernel, [given, at]), given[at])
+
+
 def test_a_pointer_that_many_addresses_are_counted_from_is_made_once_and_frozen() -> None:
     text = generate(product(8, dt.float32), AVX2).source
     frozen = re.findall(r"(%\w+) = freeze ptr (%[\w.]+)", text)

@@ -79,8 +79,9 @@ def cumulative_argmax(x: Node, axis: int, least: bool, in_pairs: bool = False) -
     ordered = ew.inverted(x) if least else x
     top = scan(ordered, axis, Op.MAX, in_pairs)
     here = ew.bitwise_or(ew.equal(ordered, top), ew.not_equal(x, x))
-    place = ew.where(here, positions(x.shape, axis, dt.INDEX), -1)
-    return scan(place, axis, Op.MAX, in_pairs)
+    narrow = dt.int32 if x.shape[axis] <= dt.int32.max else dt.INDEX
+    place = ew.where(here, positions(x.shape, axis, narrow), -1)
+    return cast(scan(place, axis, Op.MAX, in_pairs), dt.INDEX)
 
 
 @dataclass(frozen=True, slots=True)
