@@ -145,3 +145,35 @@ def test_what_makes_no_sense_is_refused(kind: str, attributes: dict[str, Any], x
                                         words: str) -> None:
     with pytest.raises(LazytenError, match=words):
         lt.onnx.load(model([node(kind, ["x"], ["y"], **attributes)], {"x": x}, ["y"]))({"x": x})
+
+
+@pytest.mark.parametrize("name", ["ArrayFeatureExtractor", "Gather", "Where", "OneHot",
+                                  "ScatterElements"])
+def test_texts_are_moved_to_places_that_are_computed(name: str) -> None:
+    texts = np.array(["low", "mid", "high"], object)
+    feeds: dict[str, Any] = {"x": X, "texts": texts}
+    start = [helper.make_node("ArgMax", ["x"], ["at"], axis=1, keepdims=0)]
+    take = {"ArrayFeatureExtractor": node(name, ["texts", "at"], ["y"]),
+            "Gather": helper.make_node(name, ["texts", "at"], ["y"]),
+            "ScatterElements": helper.make_node(name, ["texts", "at", "new"], ["y"]),
+            "Where": helper.make_node(name, ["is", "texts", "new"], ["y"]),
+            "OneHot": helper.make_node(name, ["at", "depth", "two"], ["y"])}[name]
+    if name == "ScatterElements":
+        start[0] = helper.make_node("ArgMax", ["x"], ["at"], axis=0, keepdims=0)
+        feeds["x"] = np.eye(3, dtype=np.float32)[[2, 0, 1]]
+        feeds["new"] = np.array(["a", "b", "c"], object)
+    if name == "Where":
+        start = [helper.make_node("IsNaN", ["x"], ["is"])]
+        feeds["x"], feeds["new"] = np.array([[1, np.nan, 2]], np.float32), texts[:1]
+    if name == "OneHot":
+        feeds["two"], feeds["depth"] = texts[:2], np.array(3)
+        del feeds["texts"]
+    check([*start, take], feeds, ["y"])
+
+
+def test_texts_are_not_added_up() -> None:
+    texts = np.array(["a", "b"], object)
+    proto = model([helper.make_node("ScatterElements", ["x", "i", "x"], ["y"], reduction="add")],
+                  {"x": texts, "i": np.array([0, 0])}, ["y"])
+    with pytest.raises(lt.ArgumentError, match="reduction 'add'"):
+        lt.onnx.load(proto)({"x": texts, "i": np.array([0, 0])})
