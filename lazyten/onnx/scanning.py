@@ -1,0 +1,108 @@
+"""Loop and Scan as part of the program around them: a scan, whose body is recorded once.
+
+Where a loop's steps are known to be alike beforehand: it is not ended by what it computes, how many
+steps there are follows from shapes, and its states keep their shapes. All other loops run by
+themselves (operators/control.py).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import lazyten as lt
+from lazyten.frontend.core.handle import Handle
+from lazyten.onnx.graph import Graph, Node
+from lazyten.onnx.listening import as_graphs
+from lazyten.onnx.operators.control import along
+from lazyten.onnx.table import Operator
+from lazyten.onnx.values import Constant, Value, to_tensor
+from lazyten.operators.arrays.loops import looped
+from lazyten.storage.device import executor
+
+Record = Callable[[Mapping[str, Value]], list[Value]]
+"""The outputs of a body, recorded, of its inputs and what it captures. Raises NotRecorded."""
+Tensors = list[lt.Tensor]
+
+
+class NotRecorded(Exception):
+    """A body, or a loop, has to run by itself."""
+
+
+def as_scan(node: Node, values: Sequence[Value], record: Record, always_goes: bool) -> Node | None:
+    """A node that reads what steps read, captured values too, and is a scan; None for a loop that
+    has to run by itself. values: of a Loop's or a Scan's inputs."""
+    is_loop = node.kind == "Loop"
+    start = 2 if is_loop else 0
+    if is_loop:
+        count, going = values[:2]
+        if not isinstance(count, Constant) or not always_goes or not (
+                going is None or isinstance(going, Constant) and bool(going.array.all())):
+            return None
+        length = int(count.array.item())
+        if length < 2:
+            return None
+    row = node.meaning
+    assert isinstance(row, Operator)
+    body, taken = node.attributes["body"], len(node.inputs) - start
+
+    def function(*given: Value) -> tuple[lt.Tensor, ...]:
+        tensors = [to_tensor(x, None) for x in given]
+        inner = dict(zip(body.free, tensors[taken:], strict=True))
+        if is_loop:
+            states, rows = _run(body, record, inner, tensors[:taken], [], length, True)
+            return (*states, *rows)
+        options = {name: node.attributes.get(name) for name in (
+            "scan_input_axes", "scan_input_directions", "scan_output_axes",
+            "scan_output_directions")}
+        return along(tensors[:taken], lambda states, rows, length, count: _run(
+            body, record, inner, states, rows, length, False),
+            node.attributes["num_scan_inputs"], outputs=len(node.outputs), **options)
+    meaning = replace(row, function=function, inputs=("inputs",), required=0, variadic=True,
+                      attributes=frozenset(), given=frozenset(), host=frozenset(), eager=False,
+                      raw=False)
+    return Node(node.name, node.domain, node.kind, node.opset,
+                (*node.inputs[start:], *node.captured), node.outputs, meaning)
+
+
+def _tensor(node: Any, like: lt.Tensor) -> lt.Tensor:
+    """What a step reads, where another tensor is."""
+    found: lt.Tensor = Handle._of(node, like._storage.device)
+    return found
+
+
+def _run(body: Graph, record: Record, captured: Mapping[str, Value], states: Tensors,
+         rows: Tensors, length: int, counts: bool) -> tuple[Tensors, Tensors]:
+    """The last states, and what all steps give. counts: the body takes its number and a
+    condition."""
+    inputs = [*states, *rows, *captured.values()]
+    if not all(isinstance(x, lt.Tensor) for x in inputs) or length < 2 or not inputs:
+        raise NotRecorded
+    device = inputs[0].device
+    if not executor(inputs[0]._storage.device).has_offsets:  # there all steps would be written out
+        raise NotRecorded
+    names = [x.name for x in body.inputs][2 * counts:]
+    numbers = [lt.arange(length, device=device)] if counts else []
+
+    def step(own: Sequence[Any], before: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        given: dict[str, Value] = dict(captured)
+        own_tensors, before_tensors = ([_tensor(n, inputs[0]) for n in nodes]
+                                       for nodes in (own, before))
+        if counts:
+            given[body.inputs[0].name] = own_tensors.pop(0)
+            given[body.inputs[1].name] = Constant(np.array(True))
+        given.update(zip(names, [*before_tensors, *own_tensors], strict=True))
+        found = [to_tensor(x, device) for x in record(given)][counts:]
+        if not all(isinstance(x, lt.Tensor) for x in found):
+            raise NotRecorded
+        nodes = [x.node for x in found]
+        return nodes[:len(states)], nodes[len(states):]
+    with as_graphs():
+        found = looped(step, [x.node for x in (*numbers, *rows)], [x.node for x in states], length,
+                       0 if counts else None)
+    if found is None:
+        raise NotRecorded
+    return tuple([lt.Tensor._result(n, *inputs) for n in nodes]  # type: ignore[return-value]
+                 for nodes in found)
