@@ -16,15 +16,21 @@ import lazyten as lt
 from lazyten.frontend.core.handle import Handle
 from lazyten.onnx.graph import Graph, Node
 from lazyten.onnx.listening import as_graphs
-from lazyten.onnx.operators.control import along
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, to_tensor
 from lazyten.operators.arrays.loops import looped
 from lazyten.storage.device import executor
+from lazyten.support.errors import ShapeError
 
 Record = Callable[[Mapping[str, Value]], list[Value]]
 """The outputs of a body, recorded, of its inputs and what it captures. Raises NotRecorded."""
 Tensors = list[lt.Tensor]
+
+
+Ints = list[int] | None
+Run = Callable[[list[Value], list[lt.Tensor], int, int], tuple[list[Value], list[lt.Tensor]]]
+"""Of states, rows, how many these are and how many outputs there are beside the states: the last
+states, and what all steps give."""
 
 
 class NotRecorded(Exception):
@@ -65,6 +71,28 @@ def as_scan(node: Node, values: Sequence[Value], record: Record, always_goes: bo
                       raw=False)
     return Node(node.name, node.domain, node.kind, node.opset,
                 (*node.inputs[start:], *node.captured), node.outputs, meaning)
+
+
+def along(inputs: Sequence[Value], run: Run, num_scan_inputs: int, scan_input_axes: Ints,
+          scan_input_directions: Ints, scan_output_axes: Ints, scan_output_directions: Ints,
+          outputs: int) -> tuple[Value, ...]:
+    """What `run` gives of states, and of rows along the first axis."""
+    states = list(inputs[:len(inputs) - num_scan_inputs])
+    axes = scan_input_axes or [0] * num_scan_inputs
+    backwards = scan_input_directions or [0] * num_scan_inputs
+    scanned = []
+    for value, axis, back in zip(inputs[len(states):], axes, backwards, strict=True):
+        rows = to_tensor(value, None).movedim(axis, 0)
+        scanned.append(rows.flip(0) if back else rows)
+    lengths = {rows.shape[0] for rows in scanned}
+    if len(lengths) != 1:
+        raise ShapeError(f"scanned inputs of lengths {sorted(lengths)}: they must be equal")
+    states, collected = run(states, scanned, lengths.pop(), outputs - len(states))
+    places = scan_output_axes or [0] * len(collected)
+    turned = scan_output_directions or [0] * len(collected)
+    stacked = [(parts.flip(0) if back else parts).movedim(0, axis)
+               for parts, axis, back in zip(collected, places, turned, strict=True)]
+    return (*states, *stacked)
 
 
 def _tensor(node: Any, like: lt.Tensor) -> lt.Tensor:

@@ -2,19 +2,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
 from functools import partial
 
 import lazyten as lt
 from lazyten.onnx.repeating import BLOCK, Block, Body, Step
+from lazyten.onnx.scanning import along
 from lazyten.onnx.table import operator
 from lazyten.onnx.values import Value, to_array, to_tensor
 from lazyten.support.errors import ShapeError
-
-Ints = list[int] | None
-Run = Callable[[list[Value], list[lt.Tensor], int, int], tuple[list[Value], list[lt.Tensor]]]
-"""Of states, rows, how many these are and how many outputs there are beside the states: the last
-states, and what all steps give."""
 
 
 def _flag(value: Value, what: str) -> bool:
@@ -110,28 +105,6 @@ def scan(*inputs: Value, body: Body, num_scan_inputs: int, scan_input_axes: list
     """The body for each slice of the scanned inputs, with states given on."""
     return along(inputs, partial(_scanned, body), num_scan_inputs, scan_input_axes,
                  scan_input_directions, scan_output_axes, scan_output_directions, outputs)
-
-
-def along(inputs: Sequence[Value], run: Run, num_scan_inputs: int, scan_input_axes: Ints,
-          scan_input_directions: Ints, scan_output_axes: Ints, scan_output_directions: Ints,
-          outputs: int) -> tuple[Value, ...]:
-    """What `run` gives of states, and of rows along the first axis."""
-    states = list(inputs[:len(inputs) - num_scan_inputs])
-    axes = scan_input_axes or [0] * num_scan_inputs
-    backwards = scan_input_directions or [0] * num_scan_inputs
-    scanned = []
-    for value, axis, back in zip(inputs[len(states):], axes, backwards, strict=True):
-        rows = to_tensor(value, None).movedim(axis, 0)
-        scanned.append(rows.flip(0) if back else rows)
-    lengths = {rows.shape[0] for rows in scanned}
-    if len(lengths) != 1:
-        raise ShapeError(f"scanned inputs of lengths {sorted(lengths)}: they must be equal")
-    states, collected = run(states, scanned, lengths.pop(), outputs - len(states))
-    places = scan_output_axes or [0] * len(collected)
-    turned = scan_output_directions or [0] * len(collected)
-    stacked = [(parts.flip(0) if back else parts).movedim(0, axis)
-               for parts, axis, back in zip(collected, places, turned, strict=True)]
-    return (*states, *stacked)
 
 
 def _scanned(body: Body, states: list[Value], scanned: list[lt.Tensor], length: int,

@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lazyten.execution.plans.checks import is_outside, reach
 from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, expand, make, move, reshape, substitute, toposort
-from lazyten.ir.ops import IDENTITY_OPS, Op
+from lazyten.ir.ops import IDENTITY_OPS, Array, Op
 from lazyten.ir.scan import Body, leaf, part, scan
 from lazyten.operators.arrays.recurrences import shifted
 
@@ -178,5 +177,10 @@ def _is_checked(outputs: Nodes, own: Nodes, counter: int | None, length: int) ->
             for n in toposort([c.src[0] for c in checks])):
         return False
     dtype = own[counter].dtype.numpy
-    return not any(is_outside(check, evaluate([reach(check)], {counter: np.array([t], dtype)})[0])
-                   for t in range(length) for check in checks)
+    return all(_is_inside(check, evaluate([check.src[0]], {counter: np.array([t], dtype)})[0])
+               for t in range(length) for check in checks)
+
+
+def _is_inside(check: Node, index: Array) -> bool:
+    size: int = check.arg.size
+    return bool(np.all((index >= (-size if check.arg.from_end else 0)) & (index < size)))
