@@ -25,6 +25,8 @@ from lazyten.support.errors import ShapeError
 Record = Callable[[Mapping[str, Value]], list[Value]]
 """The outputs of a body, recorded, of its inputs and what it captures. Raises NotRecorded."""
 Tensors = list[lt.Tensor]
+Step = Callable[[Tensors, Tensors], tuple[Tensors, Tensors]]
+"""Of a step's rows and the states before it: the states after it, and what it gives."""
 
 
 Ints = list[int] | None
@@ -95,6 +97,30 @@ def along(inputs: Sequence[Value], run: Run, num_scan_inputs: int, scan_input_ax
     return (*states, *stacked)
 
 
+def scanned(step: Step, rows: Tensors, states: Tensors, others: Tensors, *, counts: bool = False,
+            reverse: bool = False, length: int = 0) -> tuple[Tensors, Tensors] | None:
+    """The states after all steps, and what each gave, as a scan; None if there is none, or only one
+    step. rows: what steps read one of, after the step's number if it `counts`. others: what steps
+    read that is the same for all."""
+    inputs = [*states, *rows, *others]
+    length = length or rows[0].shape[0]
+    if length < 2 or not inputs or not executor(inputs[0]._storage.device).has_offsets:
+        return None  # without offsets all steps would be written out
+    numbers = [lt.arange(length, device=inputs[0].device)] if counts else []
+
+    def nodes(own: Sequence[Any], before: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        given = [[_tensor(n, inputs[0]) for n in part] for part in (own, before)]
+        after, found = step(*given)
+        return [x.node for x in after], [x.node for x in found]
+    with as_graphs():
+        found = looped(nodes, [x.node for x in (*numbers, *rows)], [x.node for x in states], length,
+                       0 if counts else None, reverse)
+    if found is None:
+        return None
+    ends, given = ([lt.Tensor._result(n, *inputs) for n in part] for part in found)
+    return ends, given
+
+
 def _tensor(node: Any, like: lt.Tensor) -> lt.Tensor:
     """What a step reads, where another tensor is."""
     found: lt.Tensor = Handle._of(node, like._storage.device)
@@ -106,31 +132,21 @@ def _run(body: Graph, record: Record, captured: Mapping[str, Value], states: Ten
     """The last states, and what all steps give. counts: the body takes its number and a
     condition."""
     inputs = [*states, *rows, *captured.values()]
-    if not all(isinstance(x, lt.Tensor) for x in inputs) or length < 2 or not inputs:
-        raise NotRecorded
-    device = inputs[0].device
-    if not executor(inputs[0]._storage.device).has_offsets:  # there all steps would be written out
+    if not all(isinstance(x, lt.Tensor) for x in inputs):
         raise NotRecorded
     names = [x.name for x in body.inputs][2 * counts:]
-    numbers = [lt.arange(length, device=device)] if counts else []
 
-    def step(own: Sequence[Any], before: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def step(own: Tensors, before: Tensors) -> tuple[Tensors, Tensors]:
         given: dict[str, Value] = dict(captured)
-        own_tensors, before_tensors = ([_tensor(n, inputs[0]) for n in nodes]
-                                       for nodes in (own, before))
         if counts:
-            given[body.inputs[0].name] = own_tensors.pop(0)
-            given[body.inputs[1].name] = Constant(np.array(True))
-        given.update(zip(names, [*before_tensors, *own_tensors], strict=True))
-        found = [to_tensor(x, device) for x in record(given)][counts:]
+            given[body.inputs[0].name], given[body.inputs[1].name] = own[0], Constant(
+                np.array(True))
+        given.update(zip(names, [*before, *own[counts:]], strict=True))
+        found = [to_tensor(x, inputs[0].device) for x in record(given)][counts:]
         if not all(isinstance(x, lt.Tensor) for x in found):
             raise NotRecorded
-        nodes = [x.node for x in found]
-        return nodes[:len(states)], nodes[len(states):]
-    with as_graphs():
-        found = looped(step, [x.node for x in (*numbers, *rows)], [x.node for x in states], length,
-                       0 if counts else None)
+        return found[:len(states)], found[len(states):]
+    found = scanned(step, rows, states, [*captured.values()], counts=counts, length=length)
     if found is None:
         raise NotRecorded
-    return tuple([lt.Tensor._result(n, *inputs) for n in nodes]  # type: ignore[return-value]
-                 for nodes in found)
+    return found

@@ -8,8 +8,11 @@ import onnx_if_there
 import pytest
 
 import lazyten as lt
+from lazyten.ir.node import toposort
 
 onnx = onnx_if_there.needed()
+from lazyten.onnx.operators import recurrent  # noqa: E402
+
 helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 
@@ -261,3 +264,17 @@ def test_gradients_go_through_a_loop_that_is_a_scan() -> None:
         assert s.grad is not None and w.grad is not None
         results.append([*s.grad.tolist(), *w.grad.tolist()])
     np.testing.assert_allclose(*results, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_recurrent_layer_is_as_large_whatever_its_steps(kind: str) -> None:
+    """How many nodes there are to schedule."""
+    function = {"LSTM": recurrent.lstm, "GRU": recurrent.gru, "RNN": recurrent.rnn}[kind]
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    sizes = []
+    for steps in (20, 200):
+        x, w, r = lt.randn(steps, 2, 3), lt.randn(2, gates * 4, 3), lt.randn(2, gates * 4, 4)
+        lengths = lt.tensor([steps, steps // 2])
+        y = function(x, w, r, None, lengths, direction="bidirectional")[0]
+        sizes.append(len(toposort([y.node])))
+    assert sizes[0] == sizes[1]

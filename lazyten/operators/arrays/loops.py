@@ -18,7 +18,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, expand, make, move, reshape, substitute, toposort
-from lazyten.ir.ops import IDENTITY_OPS, Array, Op
+from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Array, Op
 from lazyten.ir.scan import Body, leaf, part, scan
 from lazyten.operators.arrays.recurrences import shifted
 
@@ -32,10 +32,12 @@ CHECKS = 1 << 12
 
 
 def looped(step: Step, rows: Nodes, first: Nodes, length: int,
-           counter: int | None = None) -> tuple[list[Node], list[Node]] | None:
+           counter: int | None = None, reverse: bool = False
+           ) -> tuple[list[Node], list[Node]] | None:
     """The states after so many steps, and what they gave: (length, *shape) each.
 
-    rows: (length, ..) each. counter: which of them is 0, 1, 2, ..
+    rows: (length, ..) each. counter: which of them is 0, 1, 2, .. reverse: from the last row to the
+    first.
     """
     own = [leaf(i, x.shape[1:], x.dtype) for i, x in enumerate(rows)]
     before = [leaf(len(rows) + i, s.shape, s.dtype) for i, s in enumerate(first)]
@@ -43,7 +45,7 @@ def looped(step: Step, rows: Nodes, first: Nodes, length: int,
     if any((n.shape, n.dtype) != (s.shape, s.dtype) for n, s in zip(after, first, strict=True)) \
             or not _is_checked((*after, *given), own, counter, length):
         return None
-    loop = _Loop(length, dict(zip(map(_bare, own), rows, strict=True)))
+    loop = _Loop(length, reverse, dict(zip(map(_bare, own), rows, strict=True)))
     loop.take(list(map(_State, map(_bare, before), after, first)))
     if not loop.run(given):
         return None
@@ -62,8 +64,8 @@ class _Loop:
     """What is known of a loop. rows: of values in a step, those of all steps; same: what stays as
     it is; ends: states after all steps, by what a step reads of them."""
 
-    def __init__(self, length: int, rows: dict[Node, Node]) -> None:
-        self.length, self.rows = length, rows
+    def __init__(self, length: int, reverse: bool, rows: dict[Node, Node]) -> None:
+        self.length, self.reverse, self.rows = length, reverse, rows
         self.same: dict[Node, Node] = {}
         self.ends: dict[Node, Node] = {}
         self.left: dict[DType, list[_State]] = {}
@@ -116,14 +118,14 @@ class _Loop:
             return True
         reads, same = self._reads([*parts.values()], states)
         body = _body([*parts.values()], [*reads, *(s.leaf for s in states), *same],
-                     len(reads), len(states), self.length)
+                     len(reads), len(states), self.length, self.reverse)
         found = scan(body, [*reads.values()], [s.first for s in states], [*same.values()])
         for number, (bare, n) in enumerate(parts.items()):
             self.rows[bare] = part(found, body, number, n.shape)
         for s in states:
             rows = self.rows[_bare(s.after)]
-            self.ends[s.leaf] = _last(rows)
-            self.rows[s.leaf] = shifted(rows, s.first, False)
+            self.ends[s.leaf] = _at(rows, 0 if self.reverse else self.length - 1)
+            self.rows[s.leaf] = shifted(rows, s.first, self.reverse)
         return True
 
     def _reads(self, outputs: Nodes, states: Sequence[_State]
@@ -139,18 +141,19 @@ class _Loop:
                 continue
             if any(s in inside or s in same for s in n.src):
                 inside.add(n)
-                same.update((s, s) for s in n.src if s in stored and s not in inside)
+                same.update((_unmoved(s),) * 2 for s in n.src if s in stored and s not in inside)
             elif n.op is Op.BUFFER or any(s in stored for s in n.src):
                 stored.add(n)
         same.update((n, n) for n in outputs if n in stored)
         return rows, same
 
 
-def _body(outputs: Nodes, arguments: Nodes, rows: int, states: int, length: int) -> Body:
+def _body(outputs: Nodes, arguments: Nodes, rows: int, states: int, length: int,
+          reverse: bool) -> Body:
     """A step whose arguments are so many rows and states, and what is the same for all steps."""
     new = {old: reshape(make(Op.BUFFER, old.dtype, (), Slot(at, old.numel)), old.shape)
            for at, old in enumerate(arguments)}
-    return Body(tuple(substitute(outputs, new)), rows, states, length, False)
+    return Body(tuple(substitute(outputs, new)), rows, states, length, reverse)
 
 
 def _bare(node: Node) -> Node:
@@ -160,10 +163,16 @@ def _bare(node: Node) -> Node:
     return node
 
 
-def _last(rows: Node) -> Node:
-    length, *shape = rows.shape
-    return reshape(move(Op.SHRINK, rows, ((length - 1, length), *((0, n) for n in shape))),
-                   tuple(shape))
+def _unmoved(node: Node) -> Node:
+    """What a view is of: steps read that where it lies, and nothing is copied before them."""
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node
+
+
+def _at(rows: Node, place: int) -> Node:
+    shape = rows.shape[1:]
+    return reshape(move(Op.SHRINK, rows, ((place, place + 1), *((0, n) for n in shape))), shape)
 
 
 def _is_checked(outputs: Nodes, own: Nodes, counter: int | None, length: int) -> bool:
