@@ -165,6 +165,9 @@ def _moved(node: Node, values: Sequence[Value], keywords: Mapping[str, Any]) -> 
     list of all elements."""
     row = node.meaning
     assert isinstance(row, Operator)
+    if keywords.get("reduction", "none") != "none":
+        raise ArgumentError(f"reduction {keywords['reduction']!r} of elements that lazyten does "
+                            f"not compute with: none is what there is for them")
     elements: list[Array] = []
     places, count = [], 0
     for position, value in enumerate(values):
@@ -173,7 +176,7 @@ def _moved(node: Node, values: Sequence[Value], keywords: Mapping[str, Any]) -> 
             elements.append(array.ravel())
             value = np.arange(count, count + array.size).reshape(array.shape)
             count += array.size
-        places.append(value)
+        places.append(value.to(FOLDING) if isinstance(value, lt.Tensor) else value)
     found = row.function(*arguments(node, places, FOLDING), **keywords)
     table = np.concatenate(elements)
     moved = [[to_array(y) for y in x] if isinstance(x, list) else to_array(x)

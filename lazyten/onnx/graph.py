@@ -55,8 +55,9 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """An input of a model: its type's name ("" if the file does not say), its shape, where None is
-    any size and a string a size by name, or None, and whether it is a tensor."""
+    """An input of a model: the name of its type, or of its values' if it is a map ("" if the file
+    does not say), its shape, where None is any size and a string a size by name, or None, and
+    whether it is a tensor."""
 
     name: str
     dtype: str

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto
 
 import lazyten as lt
 from lazyten.onnx.graph import Graph, Input
 from lazyten.onnx.program import Program, kind_of
 from lazyten.onnx.reader import Reader, parse
-from lazyten.onnx.tensors import NAMES
+from lazyten.onnx.tensors import NAMES, numpy_type
 from lazyten.onnx.values import (
     Constant,
     InputMemory,
@@ -50,7 +50,7 @@ class Model:
         """The outputs in the model's order.
 
         inputs: a value for each input, by name or in order. A tensor is a NumPy array or a lazyten
-        tensor, a sequence a list of these, an absent optional value None.
+        tensor, a sequence a list of these, a map a dict, an absent optional value None.
         Returns NumPy arrays, or tensors if a tensor is among the inputs.
         Raises ArgumentError for missing or unknown names, DTypeError and ShapeError for values that
         are not what the model says.
@@ -99,6 +99,8 @@ class Model:
             if wanted.is_tensor:
                 raise ArgumentError(f"input {wanted.name!r} is None, and must be a tensor")
             return None if value is None else [self._tensor(x) for x in value]
+        if isinstance(value, dict) and not wanted.is_tensor:
+            return _map_of(wanted, value)
         found = self._tensor(value)
         if not wanted.is_tensor or not wanted.dtype:
             return found
@@ -123,6 +125,18 @@ class Model:
         if not is_plain(array):
             return array
         return make_tensor(array, self._device)
+
+
+def _map_of(wanted: Input, value: dict[Any, Any]) -> Value:
+    """A map whose values have the type that the model says."""
+    if wanted.dtype in ("", "STRING"):
+        return value
+    dtype = numpy_type(TensorProto.DataType.Value(wanted.dtype))
+    try:
+        return {key: dtype.type(x) for key, x in value.items()}
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DTypeError(f"input {wanted.name!r}: values of this map are no "
+                         f"{wanted.dtype.lower()} ({error})") from None
 
 
 def _result(value: Value) -> Any:

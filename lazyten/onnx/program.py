@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -19,6 +20,7 @@ from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.repeating import Body
 from lazyten.onnx.rewrites import rewritten
+from lazyten.onnx.scanning import NotRecorded, as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
@@ -88,11 +90,15 @@ class Program:
         return [found[name] if name in found else feeds[name] if name in feeds else
                 self.constants[name] for name in self.graph.outputs]
 
-    def bind(self, graph: Graph, captured: Sequence[Value]) -> Body:
-        """A function of a subgraph's inputs."""
+    def body(self, graph: Graph) -> Program:
+        """A subgraph, ready to run."""
         if graph not in self._bodies:
             self._bodies[graph] = Program(graph, self.device)
-        return Body(self._bodies[graph], dict(zip(graph.free, captured, strict=True)))
+        return self._bodies[graph]
+
+    def bind(self, graph: Graph, captured: Sequence[Value]) -> Body:
+        """A function of a subgraph's inputs."""
+        return Body(self.body(graph), dict(zip(graph.free, captured, strict=True)))
 
     def compiled(self, feeds: Mapping[str, Value]) -> Compiled | None:
         """The one compiled program that a call with such values runs; None if it takes more, or
@@ -117,6 +123,10 @@ def kind_of(name: str, value: Value) -> Any:
     if isinstance(value, lt.Tensor):
         return name, 1, key_of(value)
     return name, 2, type(value).__name__, str(getattr(value, "dtype", ""))
+
+
+SCANS = {("", "Loop"): 1, ("", "Scan"): 9}
+"""Operators that may be scans, and the opset from which on."""
 
 
 class _Planner:
@@ -161,6 +171,9 @@ class _Planner:
         folded = fold(node, values) if known else None
         if folded is not None:
             self._keep(node, folded)
+        elif (node.domain, node.kind) in SCANS and row.since >= SCANS[node.domain, node.kind] \
+                and self._scan(node, values):
+            return
         elif row.eager or any(map(is_foreign, given)) or any(
                 row.is_host(i) and isinstance(x, lt.Tensor)
                 for i, x in enumerate(values[:len(node.inputs)])):
@@ -170,6 +183,24 @@ class _Planner:
                 self._keep(node, record(node, values, self.program.device))
             except NeedsHost:
                 self._alone(node)
+
+    def _scan(self, node: Node, values: Sequence[Value]) -> bool:
+        """Record a loop as a scan, if it can be one."""
+        graph = node.attributes["body"]
+        program = self.program.body(graph)
+        goes = node.kind == "Scan" or Body(program, {}).always_goes()
+        count = len(node.inputs)
+        made = as_scan(node, values[:count], partial(_recorded, program), goes)
+        if made is None:
+            return False
+        given = values[len(node.inputs) - len(made.inputs) + len(node.captured):]
+        if any(map(is_foreign, given)):
+            return False
+        try:
+            self._keep(made, record(made, given, self.program.device))
+        except NotRecorded:
+            return False
+        return True
 
     def _keep(self, node: Node, values: Sequence[Value]) -> None:
         self.recorded.append(node)
@@ -220,3 +251,26 @@ class _Planner:
         for constants in (self.program.constants, self.environment):
             constants.update({own[name]: x for name, x in graph.constants.items()})
         return renamed(graph, (), node.outputs, prefix, {**captured, **own})
+
+
+class _Recorder(_Planner):
+    """Records all nodes, or raises NotRecorded for what cannot be."""
+
+    def _step(self, node: Node, values: Sequence[Value]) -> None:
+        row = node.meaning
+        if isinstance(row, Operator) and not row.pure:
+            raise NotRecorded
+        super()._step(node, values)
+
+    def _alone(self, node: Node) -> None:
+        raise NotRecorded
+
+    def _end_segment(self) -> None:
+        """All of it belongs to the graph around it."""
+
+
+def _recorded(program: Program, given: Mapping[str, Value]) -> list[Value]:
+    """The outputs of a body, recorded, of its inputs and what it captures."""
+    recorder = _Recorder(program, {**program.constants, **given})
+    recorder.plan()
+    return [recorder._value(name) for name in program.graph.outputs]

@@ -235,6 +235,9 @@ def _given(proto: NodeProto, values: Mapping[str, AttributeProto]) -> dict[str, 
 def _input(proto: onnx.ValueInfoProto) -> Input:
     """What a file says of an input."""
     kind = proto.type.WhichOneof("value")
+    if kind == "map_type":
+        values = proto.type.map_type.value_type.tensor_type.elem_type
+        return Input(proto.name, type_name(values), None, False)
     if kind != "tensor_type":
         return Input(proto.name, "", None, kind is None)
     tensor = proto.type.tensor_type

@@ -1,4 +1,4 @@
-"""Values of a model that runs: tensors, NumPy arrays, sequences, and None for what is absent.
+"""Values of a model that runs: tensors, NumPy arrays, sequences, maps, None for what is absent.
 
 A value is on the host if it is known as arrays: a constant, a shape and what follows from it, a
 string, a type that lazyten lacks. All others are tensors.
@@ -20,7 +20,7 @@ from lazyten.support.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
 Value = Any
-"""lt.Tensor | Array | Constant | list[Value] | None"""
+"""lt.Tensor | Array | Constant | list[Value] | dict of numbers or texts | None"""
 
 FOLDING = "interpreter"
 """The device that computes what is known beforehand: it compiles nothing."""
@@ -141,7 +141,7 @@ def to_host(value: Value) -> Value:
     """A value, sequences too, as arrays."""
     if isinstance(value, list):
         return [to_host(x) for x in value]
-    return None if value is None else to_array(value)
+    return value if value is None or isinstance(value, dict) else to_array(value)
 
 
 def to_tensor(value: Value, device: str | None) -> Value:
@@ -194,6 +194,8 @@ def describe(value: Value) -> str:
     """A value in words, for errors."""
     if value is None:
         return "an input that is left out"
+    if isinstance(value, dict):
+        return f"a map of {len(value)}"
     if isinstance(value, list):
         return f"a sequence of {len(value)}"
     return f"{dtype_of(value)} {list(shape_of(value))}"

@@ -156,6 +156,8 @@ OPERATIONS: dict[str, tuple[Callable[..., Any], list[list[int | str]]]] = {
     "up to a limit": (lambda x: (x[:8], x[-8:].sum(0)), [["min(n, 8)", 6], [6]]),
     "reshaped": (lambda x: (x.reshape(-1), x.reshape(-1, 2, 3), x.T.flatten()),
                  [["6*n"], ["n", 2, 3], ["6*n"]]),
+    "put at places": (lambda x: x.scatter(1, lt.zeros((x.shape[0], 1), dtype=lt.int64), 9.0),
+                      [["n", 6]]),
     "ranges": (lambda x: (x + lt.arange(x.shape[0])[:, None], (x @ x.T).triu(),
                           lt.eye(x.shape[0], 6) + x), [["n", 6], ["n", "n"], ["n", 6]]),
     "constants": (lambda x: x + lt.tensor([1.0, 2, 3, 4, 5, 6]), [["n", 6]]),

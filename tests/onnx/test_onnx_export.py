@@ -61,6 +61,28 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], list[lt.Tensor]]]] = {
 }
 
 
+INTEGERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+"""Types that the standard has only some operators for, and onnxruntime fewer."""
+
+
+def on_any_type(x: lt.Tensor, y: lt.Tensor) -> tuple[lt.Tensor, ...]:
+    index = lt.tensor([[0, 2], [1, 0]])
+    found = (lt.where(x > y, x, y), x.gather(1, index), F.pad(x, (1, 0)), lt.cat([x, y]),
+             x.sort(1)[0], x.scatter_add(1, index, y[:, :2]), x.maximum(y), x.tril())
+    if x.dtype is lt.bool_:
+        return found
+    return (*found, -x, x // y, x % y, x.cumsum(1), x.prod(0, dtype=x.dtype), x @ y.T)
+
+
+def of_type(name: str) -> Callable[[], list[lt.Tensor]]:
+    dtype = getattr(lt, name.replace("bool", "bool_"))
+    return lambda: [ints(2, 3, high=2 if name == "bool" else 9).to(dtype),
+                    ints(2, 3, low=0 if name == "bool" else 1, high=2).to(dtype)]
+
+
+CASES |= {name: (lambda: on_any_type, of_type(name)) for name in INTEGERS}
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize("name", CASES)
 def test_an_exported_function_gives_the_same_in_onnxruntime_and_here(name: str) -> None:

@@ -22,15 +22,26 @@ def some(*shape: int) -> list[float]:
     return [float(v) for v in random.standard_normal(shape).astype(np.float32).ravel()]
 
 
+def kind_of_map(x: dict[Any, Any]) -> Any:
+    """Of floats by texts or integers."""
+    kind = onnx.TypeProto()
+    texts = isinstance(next(iter(x)), str)
+    kind.map_type.key_type = onnx.TensorProto.STRING if texts else onnx.TensorProto.INT64
+    kind.map_type.value_type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return kind
+
+
 def model(nodes: Sequence[Any], feeds: dict[str, Any], outputs: Sequence[str],
           opset: int = 3) -> Any:
-    inputs = [helper.make_tensor_value_info(
+    inputs = [helper.make_value_info(name, kind_of_map(x)) if isinstance(x, dict) else
+              helper.make_tensor_value_info(
         name, onnx.TensorProto.STRING if x.dtype == object else
         helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for name, x in feeds.items()]
     graph = helper.make_graph(list(nodes), "g", inputs, [
         helper.make_value_info(name, onnx.TypeProto()) for name in outputs])
+    domains = (ML, opset), ("", 17), ("com.microsoft", 1)
     return helper.make_model(graph, opset_imports=[
-        helper.make_opsetid(ML, opset), helper.make_opsetid("", 17)], ir_version=10)
+        helper.make_opsetid(*domain) for domain in domains], ir_version=10)
 
 
 def node(kind: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> Any:
@@ -145,3 +156,69 @@ def test_what_makes_no_sense_is_refused(kind: str, attributes: dict[str, Any], x
                                         words: str) -> None:
     with pytest.raises(LazytenError, match=words):
         lt.onnx.load(model([node(kind, ["x"], ["y"], **attributes)], {"x": x}, ["y"]))({"x": x})
+
+
+@pytest.mark.parametrize("name", ["ArrayFeatureExtractor", "Gather", "Where", "OneHot",
+                                  "ScatterElements"])
+def test_texts_are_moved_to_places_that_are_computed(name: str) -> None:
+    texts = np.array(["low", "mid", "high"], object)
+    feeds: dict[str, Any] = {"x": X, "texts": texts}
+    start = [helper.make_node("ArgMax", ["x"], ["at"], axis=1, keepdims=0)]
+    take = {"ArrayFeatureExtractor": node(name, ["texts", "at"], ["y"]),
+            "Gather": helper.make_node(name, ["texts", "at"], ["y"]),
+            "ScatterElements": helper.make_node(name, ["texts", "at", "new"], ["y"]),
+            "Where": helper.make_node(name, ["is", "texts", "new"], ["y"]),
+            "OneHot": helper.make_node(name, ["at", "depth", "two"], ["y"])}[name]
+    if name == "ScatterElements":
+        start[0] = helper.make_node("ArgMax", ["x"], ["at"], axis=0, keepdims=0)
+        feeds["x"] = np.eye(3, dtype=np.float32)[[2, 0, 1]]
+        feeds["new"] = np.array(["a", "b", "c"], object)
+    if name == "Where":
+        start = [helper.make_node("IsNaN", ["x"], ["is"])]
+        feeds["x"], feeds["new"] = np.array([[1, np.nan, 2]], np.float32), texts[:1]
+    if name == "OneHot":
+        feeds["two"], feeds["depth"] = texts[:2], np.array(3)
+        del feeds["texts"]
+    check([*start, take], feeds, ["y"])
+
+
+def test_texts_are_not_added_up() -> None:
+    texts = np.array(["a", "b"], object)
+    proto = model([helper.make_node("ScatterElements", ["x", "i", "x"], ["y"], reduction="add")],
+                  {"x": texts, "i": np.array([0, 0])}, ["y"])
+    with pytest.raises(lt.ArgumentError, match="reduction 'add'"):
+        lt.onnx.load(proto)({"x": texts, "i": np.array([0, 0])})
+
+
+@pytest.mark.parametrize("attributes", [
+    {"separators": [" "]}, {"separators": [" ", "[.!]"], "mark": 1},
+    {"separators": [""], "pad_value": "-"}, {"tokenexp": "."}, {"tokenexp": "[a-z]+", "mark": 1},
+    {"tokenexp": "(b|a)o+", "mincharnum": 3}, {"tokenexp": r"\w+"}, {"tokenexp": "xyz"}], ids=str)
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+def test_texts_are_cut_into_parts(attributes: dict[str, Any], shape: tuple[int, ...]) -> None:
+    texts = np.array(["the quick  fox", "", "boo! fooo ao.", "füße sind: 12"], object)
+    given = {"mincharnum": 1, "pad_value": "#", "mark": 0, **attributes}
+    check([helper.make_node("Tokenizer", ["x"], ["y"], domain="com.microsoft", **given)],
+          {"x": texts.reshape(shape)}, ["y"])
+
+
+def test_texts_are_hashed() -> None:
+    texts = np.array([["", "a", "ab"], ["abc", "abcde", "füße"]], object)
+    check([helper.make_node("MurmurHash3", ["x"], ["y"], domain="com.microsoft")], {"x": texts},
+          ["y"])
+
+
+@pytest.mark.parametrize(("kind", "attributes"), [
+    ("DictVectorizer", {"int64_vocabulary": [4, 7, 1]}),
+    *[("CastMap", {"cast_to": to, "map_form": form, "max_map": 3})
+      for to in ("TO_FLOAT", "TO_INT64", "TO_STRING") for form in ("DENSE", "SPARSE")]])
+def test_maps_are_rows(kind: str, attributes: dict[str, Any]) -> None:
+    check([node(kind, ["x"], ["y"], **attributes)], {"x": {4: 2.6, 1: -1.5}}, ["y"], 1)
+
+
+def test_a_map_of_texts_is_a_row() -> None:
+    check([node("DictVectorizer", ["x"], ["y"], string_vocabulary=["b", "no", "a"])],
+          {"x": {"a": 1.5, "b": 2.0}}, ["y"], 1)
+    with pytest.raises(lt.DTypeError, match="values of this map are no float"):
+        lt.onnx.load(model([node("DictVectorizer", ["x"], ["y"], string_vocabulary=["b"])],
+                           {"x": {"a": 1.0}}, ["y"], 1))({"x": {"a": "one"}})

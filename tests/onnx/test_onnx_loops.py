@@ -8,8 +8,11 @@ import onnx_if_there
 import pytest
 
 import lazyten as lt
+from lazyten.ir.node import toposort
 
 onnx = onnx_if_there.needed()
+from lazyten.onnx.operators import recurrent  # noqa: E402
+
 helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 
@@ -69,7 +72,7 @@ def test_steps_in_one_program_give_what_they_give_one_by_one(soon: int, looks: b
         np.testing.assert_array_equal(zs, 2 + np.cumsum(x, dtype=np.float32))
         assert y == zs[-1]
     [body] = model._program._bodies.values()
-    assert any(plan.whole.blocks for plan in body._plans.values())
+    assert not looks or any(plan.whole.blocks for plan in body._plans.values())
 
 
 def test_states_stay_as_the_last_step_left_them(soon: int) -> None:
@@ -153,3 +156,125 @@ def test_a_scan_of_no_rows_collects_none() -> None:
                    [value("s", FLOAT, [2]), value("us", FLOAT, ["n", 2])], "y zs")
     y, zs = model([np.ones(2, np.float32), np.zeros((0, 2), np.float32)])
     assert y.tolist() == [1, 1] and zs.shape == (0, 2)
+
+
+def is_one_program(model: Any) -> bool:
+    return all(plan.whole is not None for plan in model._program._plans.values())
+
+
+def counted(nodes: list[Any], states: str, given: str, inputs: list[Any], steps: int,
+            initializers: Any = ()) -> Any:
+    """A Loop of so many steps, whose body has the number i."""
+    names = [x.name for x in inputs if x.name.endswith("0")]
+    body = subgraph([node("Identity", "c", "goes"), *nodes],
+                    [value("i", INT64, []), value("c", BOOL, []),
+                     *(value(name[0]) for name in names)], f"goes {states} {given}", initializers)
+    outputs = " ".join(f"y{k}" for k in range(len(f"{states} {given}".split())))
+    return loaded([node("Loop", f"n - {' '.join(names)}", outputs, body=body)], inputs, outputs,
+                  [array("n", steps)])
+
+
+def test_a_loop_whose_number_of_steps_follows_from_shapes_is_one_program() -> None:
+    model = sums(False)
+    for n in (2, 5, 40):
+        x = np.random.default_rng(n).integers(-9, 9, n).astype(np.float32)
+        y, zs = model([x, np.array(2, np.float32)])
+        np.testing.assert_array_equal(zs, 2 + np.cumsum(x, dtype=np.float32))
+        assert y == zs[-1]
+    assert is_one_program(model)
+
+
+def test_states_of_other_types_are_scans_of_their_own() -> None:
+    """A count, what it makes of sums, a state that stays, and results that are states."""
+    model = counted(
+        [node("Add", "k three", "k1"), node("Cast", "k", "f", to=FLOAT), node("Mul", "s w", "t"),
+         node("Add", "t f", "u"), node("Identity", "s", "before"), node("Identity", "w", "same"),
+         node("Greater", "u f", "above")], "k1 u w", "before same above k1",
+        [value("k0", INT64, []), value("s0", FLOAT, [2]), value("w0", FLOAT, [])], 20,
+        [array("three", 3)])
+    s, w = np.array([1, 2], np.float32), np.array(0.5, np.float32)
+    found = model([np.array(7), s, w])
+    befores, aboves = [], []
+    for k in range(7, 67, 3):
+        befores.append(s)
+        s = s * w + np.float32(k)
+        aboves.append(s > k)
+    wanted = [67, s, w, befores, [w] * 20, aboves, range(10, 70, 3)]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, np.array([*other] if isinstance(other, range) else other),
+                                   1e-6)
+    assert is_one_program(model)
+
+
+def test_a_scan_is_one_program_whatever_its_directions() -> None:
+    body = subgraph([node("Mul", "s u", "t"), node("Add", "t v", "z"), node("Identity", "u", "q")],
+                    [value("s"), value("u"), value("v")], "z t q")
+    model = loaded([node("Scan", "s us vs", "y ts qs", body=body, num_scan_inputs=2,
+                         scan_input_directions=[0, 1], scan_input_axes=[0, 1],
+                         scan_output_directions=[1, 0], scan_output_axes=[1, 0])],
+                   [value("s", FLOAT, [2]), value("us", FLOAT, ["n", 2]),
+                    value("vs", FLOAT, [2, "n"])], "y ts qs")
+    us, vs = np.random.default_rng(0).uniform(-1, 1, (2, 30, 2)).astype(np.float32)
+    y, ts, qs = model([np.ones(2, np.float32), us, vs.T.copy()])
+    s, wanted = np.ones(2, np.float32), []
+    for u, v in zip(us, vs[::-1], strict=True):
+        wanted.append(s * u)
+        s = wanted[-1] + v
+    np.testing.assert_allclose(y, s, 1e-5)
+    np.testing.assert_allclose(ts, np.array(wanted)[::-1].T, 1e-5)
+    np.testing.assert_array_equal(qs, us)
+    assert is_one_program(model)
+
+
+@pytest.mark.parametrize("case", ["large", "outside", "grows"])
+def test_what_a_scan_cannot_do_runs_by_steps(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """States that take too much memory, an index that has to be checked, a state that grows."""
+    monkeypatch.setattr("lazyten.operators.arrays.loops.KEPT_BYTES", 100)
+    nodes = {"large": [node("Add", "s x", "t")],
+             "outside": [node("Gather", "x i", "xi"), node("Add", "s xi", "t")],
+             "grows": [node("Concat", "s x", "t", axis=0)]}[case]
+    model = counted(nodes, "t", "", [value("s0", FLOAT, [None]), value("x", FLOAT, [3])], 12)
+    given = [np.zeros(3, np.float32), np.arange(3, dtype=np.float32)]
+    if case == "outside":
+        with pytest.raises(lt.IndexingError, match="index 3 is outside axis 0"):
+            model(given)
+        return
+    found = model(given)[0]
+    np.testing.assert_array_equal(found, np.tile(given[1], 13)[:39] * (np.arange(39) > 2)
+                                  if case == "grows" else 12 * given[1])
+    assert not is_one_program(model)
+
+
+def test_gradients_go_through_a_loop_that_is_a_scan() -> None:
+    model = counted([node("Mul", "s w", "t"), node("Sin", "t", "u")], "u", "t",
+                    [value("s0", FLOAT, [2]), value("w", FLOAT, [2])], 9)
+    results = []
+    for by_steps in (False, True):
+        s, w = (lt.tensor([0.5, 2.0], requires_grad=True) for _ in range(2))
+        total = 0
+        if by_steps:
+            state = s
+            for _ in range(9):
+                total = total + (state * w).sum()
+                state = (state * w).sin()
+        else:
+            state, ts = model([s, w])
+            total = ts.sum()
+        (state.sum() + total).backward()
+        assert s.grad is not None and w.grad is not None
+        results.append([*s.grad.tolist(), *w.grad.tolist()])
+    np.testing.assert_allclose(*results, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_recurrent_layer_is_as_large_whatever_its_steps(kind: str) -> None:
+    """How many nodes there are to schedule."""
+    function = {"LSTM": recurrent.lstm, "GRU": recurrent.gru, "RNN": recurrent.rnn}[kind]
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
+    sizes = []
+    for steps in (20, 200):
+        x, w, r = lt.randn(steps, 2, 3), lt.randn(2, gates * 4, 3), lt.randn(2, gates * 4, 4)
+        lengths = lt.tensor([steps, steps // 2])
+        y = function(x, w, r, None, lengths, direction="bidirectional")[0]
+        sizes.append(len(toposort([y.node])))
+    assert sizes[0] == sizes[1]

@@ -168,6 +168,43 @@ QUANTIZED = [
     Row("MatMulNBits", MICROSOFT, {"K": 32, "N": 3, "block_size": 16}, [
         floats(2, 32), big(3, 2, 8), np.abs(floats(3, 2)), NONE, np.repeat(ones(1, 0), 16)]),
 ]
+OLDER = [
+    Row("GatherND", MICROSOFT, {}, [floats(2, 3, 4), np.array([[0, 1], [1, 2]])]),
+    Row("GridSample", MICROSOFT, {"padding_mode": "border"}, [floats(1, 2, 4, 5),
+                                                              floats(1, 3, 2, 2)]),
+    Row("Pad", MICROSOFT, {}, [floats(3, 4), np.array([[1, 0, 0, 2]]), scale(2.5)]),
+    Row("Pad", MICROSOFT, {"mode": "reflect"}, [floats(3, 4), np.array([1, 0, 0, 2])]),
+    Row("Range", MICROSOFT, {}, [np.array([3]), np.array([9])]),
+    Row("Range", MICROSOFT, {}, [scale(3.0), scale(1.0), scale(-0.5)]),
+    Row("ExpandDims", MICROSOFT, {}, [floats(2, 3), np.array(-1, np.int32)]),
+    Row("Unique", MICROSOFT, {}, [np.array([2, 1, 1, 3, 4, 3], np.float32)], 3),
+    Row("Inverse", MICROSOFT, {}, [floats(2, 3, 3)]),
+    Row("CDist", MICROSOFT, {}, [floats(4, 3), floats(5, 3)]),
+    Row("CDist", MICROSOFT, {"metric": "euclidean"}, [floats(4, 3), floats(5, 3)]),
+    Row("NGramRepeatBlock", MICROSOFT, {"ngram_size": 2}, [
+        np.array([[1, 2, 3, 1], [4, 4, 4, 4]]), floats(2, 6)]),
+    Row("NGramRepeatBlock", MICROSOFT, {"ngram_size": 5}, [np.array([[1, 2]]), floats(1, 6)]),
+    Row("MurmurHash3", MICROSOFT, {"seed": 7}, [np.array([[1, -2], [300, 4]])]),
+    Row("MurmurHash3", MICROSOFT, {"positive": 0}, [floats(5)]),
+    Row("MatMulInteger16", MICROSOFT, {}, [numbers(-300, 300, 2, 3, dtype=np.int16),
+                                           numbers(-300, 300, 3, 4, dtype=np.int16)]),
+    Row("QLinearConv", MICROSOFT, {"channels_last": 1, "pads": [1] * 4, "strides": [2, 1]}, [
+        big(1, 5, 6, 4), scale(0.02), byte(99), small(3, 4, 3, 3), scale(0.01),
+        np.array(0, np.int8), scale(0.7), byte(100), numbers(-99, 99, 3)]),
+    Row("NhwcMaxPool", MICROSOFT, {"kernel_shape": [2, 3], "strides": [2, 2]}, [big(1, 5, 6, 3)]),
+    Row("QEmbedLayerNormalization", MICROSOFT, {}, [
+        numbers(0, 7, 2, 3), numbers(0, 2, 2, 3), big(7, 8), big(5, 8), big(2, 8), big(8), big(8),
+        ones(1, 1, 0, 1, 1, 1).reshape(2, 3), scale(0.02), scale(0.03), scale(0.05), scale(0.01),
+        scale(0.02), *(byte(n) for n in (99, 80, 70, 60, 50))], 2),
+    *[Row("MatMulBnb4", MICROSOFT, {"K": 32, "N": 3, "block_size": 16, "quant_type": kind}, [
+        floats(2, 32), big(48), np.abs(floats(6))]) for kind in (0, 1)],
+    Row("GatherBlockQuantized", MICROSOFT, {"block_size": 16}, [
+        big(5, 16), np.array([[0, 3], [-1, 2]]), np.abs(floats(5, 2)), big(5, 1)]),
+    Row("GatherBlockQuantized", MICROSOFT, {"block_size": 16, "bits": 8}, [
+        big(5, 40), np.array([4, 1], np.int32), np.abs(floats(5, 3))]),
+]
+
+
 def trees(kind: str, count: int, ids: list[int], weights: list[float], outputs: int = 1,
           modes: str = "LEQ", **attributes: Any) -> Row:
     """Two trees over three features: one of three leaves, one of two; a row each of missing and of
@@ -211,4 +248,4 @@ LEARNED = [
         [floats(4, 3)], 2) for rows, transform in (
             (1, "NONE"), (1, "LOGISTIC"), (3, "SOFTMAX"), (2, "LOGISTIC"), (3, "NONE"))],
 ]
-ADDITIONS = [*FUSED, *ATTENTIONS, *QUANTIZED, *LEARNED]
+ADDITIONS = [*FUSED, *ATTENTIONS, *QUANTIZED, *OLDER, *LEARNED]

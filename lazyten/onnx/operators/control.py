@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import lazyten as lt
 from lazyten.onnx.repeating import BLOCK, Block, Body, Step
+from lazyten.onnx.scanning import along
 from lazyten.onnx.table import operator
 from lazyten.onnx.values import Value, to_array, to_tensor
 from lazyten.support.errors import ShapeError
@@ -101,22 +103,8 @@ def scan(*inputs: Value, body: Body, num_scan_inputs: int, scan_input_axes: list
          scan_input_directions: list[int] | None = None, scan_output_axes: list[int] | None = None,
          scan_output_directions: list[int] | None = None, outputs: int = 1) -> tuple[Value, ...]:
     """The body for each slice of the scanned inputs, with states given on."""
-    states = list(inputs[:len(inputs) - num_scan_inputs])
-    axes = scan_input_axes or [0] * num_scan_inputs
-    backwards = scan_input_directions or [0] * num_scan_inputs
-    scanned = []
-    for value, axis, back in zip(inputs[len(states):], axes, backwards, strict=True):
-        rows = to_tensor(value, None).movedim(axis, 0)
-        scanned.append(rows.flip(0) if back else rows)
-    lengths = {rows.shape[0] for rows in scanned}
-    if len(lengths) != 1:
-        raise ShapeError(f"scanned inputs of lengths {sorted(lengths)}: they must be equal")
-    states, collected = _scanned(body, states, scanned, lengths.pop(), outputs - len(states))
-    places = scan_output_axes or [0] * len(collected)
-    turned = scan_output_directions or [0] * len(collected)
-    stacked = [(parts.flip(0) if back else parts).movedim(0, axis)
-               for parts, axis, back in zip(collected, places, turned, strict=True)]
-    return (*states, *stacked)
+    return along(inputs, partial(_scanned, body), num_scan_inputs, scan_input_axes,
+                 scan_input_directions, scan_output_axes, scan_output_directions, outputs)
 
 
 def _scanned(body: Body, states: list[Value], scanned: list[lt.Tensor], length: int,

@@ -110,7 +110,7 @@ def mean(*inputs: T) -> T:
     return functools.reduce(lt.add, inputs) / len(inputs)
 
 
-@operator("Where")
+@operator("Where", moves=True)
 def where(condition: T, x: T, y: T) -> T:
     """Elements of x where the condition holds, and of y elsewhere."""
     found: T = lt.where(condition, x, y)

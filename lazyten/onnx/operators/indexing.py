@@ -65,7 +65,7 @@ def _reduction(name: str) -> str:
     return REDUCTIONS[name]
 
 
-@operator("Scatter", "ScatterElements")
+@operator("Scatter", "ScatterElements", moves=True)
 def scatter_elements(data: T, indices: T, updates: T, *, axis: int = 0,
                      reduction: str = "none") -> T:
     """data with updates at indices along an axis."""
@@ -75,7 +75,7 @@ def scatter_elements(data: T, indices: T, updates: T, *, axis: int = 0,
     return data.scatter_reduce(axis, places, updates, _reduction(reduction))
 
 
-@operator("ScatterND")
+@operator("ScatterND", moves=True)
 def scatter_nd(data: T, indices: T, updates: T, *, reduction: str = "none") -> T:
     """data with updates at tuples of indices."""
     depth = indices.shape[-1]
@@ -89,7 +89,7 @@ def scatter_nd(data: T, indices: T, updates: T, *, reduction: str = "none") -> T
     return found.reshape(data.shape)
 
 
-@operator("TensorScatter")
+@operator("TensorScatter", moves=True)
 def tensor_scatter(past: T, update: T, places: T | None = None, *, axis: int = -2,
                    mode: str = "linear") -> T:
     """A cache with new entries of each of a batch from a place on, around the end if circular."""
@@ -105,7 +105,7 @@ def tensor_scatter(past: T, update: T, places: T | None = None, *, axis: int = -
     return past.scatter(axis, index.reshape(shape).expand(update.shape), update)
 
 
-@operator("OneHot", host="depth")
+@operator("OneHot", host="depth", moves=True)
 def one_hot(indices: T, depth: Array, values: T, *, axis: int = -1) -> T:
     """Vectors along a new axis: the second value at the index, and the first elsewhere."""
     count = int(depth.item())
@@ -185,7 +185,7 @@ def unique(x: Array, *, axis: int | None = None, sorted: int = 1,
         counts.astype(np.int64)
 
 
-@operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
+@operator("ArrayFeatureExtractor", domain="ai.onnx.ml", moves=True)
 def array_feature_extractor(x: T, places: T) -> T:
     """Elements along the last axis."""
     found = x.index_select(-1, places.reshape(-1).to(lt.int64))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import lazyten as lt
+from lazyten.onnx.scanning import scanned
 from lazyten.onnx.table import operator
 from lazyten.support.errors import ArgumentError
 
@@ -67,27 +68,35 @@ Step = Callable[[T, list[T]], list[T]]
 
 
 def _run(x: T, states: list[T], lengths: T | None, step: Step, backwards: bool,
-         ) -> tuple[T, list[T]]:
-    """All steps of one direction. x: what each step is given, [steps, batch, ..]. Returns the
-    first state of each step, and the last states. Behind its length a sequence has zeros."""
+         others: Sequence[T | None]) -> tuple[T, list[T]]:
+    """All steps of one direction. x: what each step is given, [steps, batch, ..]. others: what else
+    steps read. Returns the first state of each step, and the last states. Behind its length a
+    sequence has zeros."""
+    def ahead(own: list[T], before: list[T]) -> tuple[list[T], list[T]]:
+        t, given = own
+        new = step(given, before)
+        if lengths is None:
+            return new, new[:1]
+        going = (lengths > t)[:, None]
+        return [lt.where(going, a, b) for a, b in zip(new, before, strict=True)], [
+            lt.where(going, new[0], 0.0)]
     steps = x.shape[0]
+    scan = scanned(ahead, [x], states, [o for o in (lengths, *others) if o is not None],
+                   counts=True, reverse=backwards)
+    if scan is not None:
+        return scan[1][0], scan[0]
     found: list[T] = [x] * steps
     for t in reversed(range(steps)) if backwards else range(steps):
-        new = step(x[t], states)
-        if lengths is None:
-            states, found[t] = new, new[0]
-            continue
-        going = (lengths > t)[:, None]
-        states = [lt.where(going, a, b) for a, b in zip(new, states, strict=True)]
-        found[t] = lt.where(going, new[0], 0.0)
+        states, [found[t]] = ahead([lt.tensor(t, device=x.device), x[t]], states)
     return lt.stack(found), states
 
 
 def _layer(x: T, w: T, initial: Sequence[T | None], lengths: T | None, options: Options,
-           hidden: int, make_step: Callable[[int], tuple[T, Step]]) -> tuple[T, list[T]]:
+           hidden: int, make_step: Callable[[int], tuple[T, Step]], others: Sequence[T | None],
+           ) -> tuple[T, list[T]]:
     """Both directions: outputs [steps, directions, batch, hidden] and last states, each
     [directions, batch, hidden]. make_step gives what is added to each step's input, and the
-    step."""
+    step, which reads `others`."""
     if options.direction not in ("forward", "reverse", "bidirectional"):
         raise ArgumentError(f"direction {options.direction!r}: forward, reverse and bidirectional "
                             f"are the ones there are")
@@ -101,7 +110,7 @@ def _layer(x: T, w: T, initial: Sequence[T | None], lengths: T | None, options: 
         states = [lt.zeros(x.shape[1], hidden, dtype=x.dtype, device=x.device)
                   if s is None else s[d] for s in initial]
         backwards = d == 1 or options.direction == "reverse"
-        found, final = _run(given, states, lengths, step, backwards)
+        found, final = _run(given, states, lengths, step, backwards, others)
         outputs.append(found)
         last.append(final)
     y = lt.stack(outputs, 1)
@@ -134,7 +143,7 @@ def rnn(x: T, w: T, r: T, b: T | None = None, lengths: T | None = None,
         def step(given: T, states: list[T]) -> list[T]:
             return [functions[d][0](given + states[0] @ r[d].mT)]
         return inner[d] + outer[d], step
-    y, ends = _layer(x, w, [initial_h], lengths, options, hidden, make_step)
+    y, ends = _layer(x, w, [initial_h], lengths, options, hidden, make_step, [r])
     return y, ends[0]
 
 
@@ -161,7 +170,7 @@ def gru(x: T, w: T, r: T, b: T | None = None, lengths: T | None = None,
                 (reset * h) @ r[d, 2 * n:].mT + bias[2 * n:]
             return [(1 - z) * g(given[:, 2 * n:] + seen) + z * h]
         return inner[d], step
-    y, ends = _layer(x, w, [initial_h], lengths, options, n, make_step)
+    y, ends = _layer(x, w, [initial_h], lengths, options, n, make_step, [r, b])
     return y, ends[0]
 
 
@@ -200,5 +209,5 @@ def lstm_of(x: T, w: T, r: T, b: T | None, lengths: T | None, initial_h: T | Non
             cell = forget * cell + i * g(c)
             return [f(o + peep[1] * cell if peep is not None else o) * h(cell), cell]
         return inner[d] + outer[d], step
-    y, ends = _layer(x, w, [initial_h, initial_c], lengths, options, n, make_step)
+    y, ends = _layer(x, w, [initial_h, initial_c], lengths, options, n, make_step, [r, peepholes])
     return y, ends[0], ends[1]

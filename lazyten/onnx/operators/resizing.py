@@ -45,10 +45,11 @@ def _places(old: int, new: int, scale: float, mode: str, region: tuple[float, fl
     if mode == "align_corners":
         return np.zeros(new) if exact == 1 else at * (old - 1) / (exact - 1)
     if mode == "tf_crop_and_resize":
-        start, end = region
+        start, end = map(np.float32, region)  # in 32 bits, where .1 * 3 + .3 * 4 is half of 3
         if exact <= 1 or new <= 1:
             return np.full(new, 0.5 * (start + end) * (old - 1))
-        return start * (old - 1) + at * (end - start) * (old - 1) / (exact - 1)
+        at = at.astype(np.float32)
+        return start * (old - 1) + at * (end - start) * (old - 1) / np.float32(exact - 1)
     places = (at + 0.5) / scale - 0.5
     if mode == "pytorch_half_pixel":
         return places if exact > 1 else np.full(new, -0.5)

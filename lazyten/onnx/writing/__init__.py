@@ -18,6 +18,7 @@ Files, in reading order:
 - varied.py: a function's graph at sizes that vary.
 - sizes.py: what follows from sizes as nodes.
 - writer.py: nodes, constants and their names.
+- wider.py: types that operators are written in.
 - scans.py: scans, which have a body.
 - movements.py: ops that make arrays or move elements.
 - rules.py: ops that compute, and the table of all.

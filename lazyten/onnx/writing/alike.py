@@ -246,7 +246,7 @@ def _argument(args: Sequence[Any], nodes: Row) -> Any:
         if len({len(a) for a in args}) > 1:
             raise Unlike(nodes)
         parts = [_argument(part, nodes) for part in zip(*args, strict=True)]
-        return tuple(parts) if type(first) is tuple else type(first)(*parts)
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
     if isinstance(first, Body):
         return first
     return _memory(args, nodes)

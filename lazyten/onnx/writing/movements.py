@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto
 
 from lazyten.ir.kernel import Slot
 from lazyten.ir.ops import Op, decode
+from lazyten.onnx.writing import wider
 from lazyten.onnx.writing.alike import Term
 from lazyten.onnx.writing.scans import part_of
 from lazyten.onnx.writing.varying import Size, Varying
@@ -80,11 +80,7 @@ def expand(w: Writer, term: Term) -> str:
 def pad(w: Writer, term: Term) -> str:
     """Zeros around."""
     pads = w.ints([b for b, _ in term.arg] + [a for _, a in term.arg])
-    source = w.of(term.src[0])
-    if term.dtype.kind != "b":
-        return w.add("Pad", source, pads)
-    wide = w.add("Pad", w.add("Cast", source, to=TensorProto.INT32), pads)
-    return w.add("Cast", wide, to=TensorProto.BOOL)
+    return wider.add(w, "Pad", term.dtype, w.of(term.src[0]), pads)
 
 
 def shrink(w: Writer, term: Term) -> str:

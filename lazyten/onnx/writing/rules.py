@@ -8,16 +8,15 @@ import numpy as np
 from onnx import TensorProto
 
 from lazyten.ir.ops import IDENTITY_OPS, Op
-from lazyten.onnx.writing import movements, scans
+from lazyten.onnx.writing import movements, scans, wider
 from lazyten.onnx.writing.alike import Term
 from lazyten.onnx.writing.varying import Size, at_least
 from lazyten.onnx.writing.writer import TYPES, Writer
 from lazyten.operators.math.scans import ReversedSums
 from lazyten.support.errors import ArgumentError
 
-SIMPLE = {Op.NEG: "Neg", Op.EXP: "Exp", Op.SIN: "Sin", Op.COS: "Cos", Op.SQRT: "Sqrt",
-          Op.RECIPROCAL: "Reciprocal", Op.ADD: "Add", Op.SUB: "Sub", Op.MUL: "Mul", Op.DIV: "Div",
-          Op.POW: "Pow", Op.WHERE: "Where"}
+SIMPLE = {Op.EXP: "Exp", Op.SIN: "Sin", Op.COS: "Cos", Op.SQRT: "Sqrt", Op.POW: "Pow",
+          Op.RECIPROCAL: "Reciprocal", Op.ADD: "Add", Op.SUB: "Sub", Op.MUL: "Mul", Op.DIV: "Div"}
 LOGICAL = {Op.NOT: ("Not", "BitwiseNot"), Op.AND: ("And", "BitwiseAnd"), Op.OR: ("Or", "BitwiseOr"),
            Op.XOR: ("Xor", "BitwiseXor")}
 REDUCED = {Op.ADD: "ReduceSum", Op.MUL: "ReduceProd", Op.MAX: "ReduceMax"}
@@ -40,11 +39,7 @@ def _reduce(w: Writer, term: Term) -> str:
     product = _product(w, term) if combiner is Op.ADD else None
     if product is not None:
         return product
-    if term.dtype.kind != "b":
-        return w.add(REDUCED[combiner], w.of(source), w.ints(axes), keepdims=1)
-    whole = w.add("Cast", w.of(source), to=TensorProto.INT32)
-    found = w.add(REDUCED[combiner], whole, w.ints(axes), keepdims=1)
-    return w.add("Cast", found, to=TensorProto.BOOL)
+    return wider.add(w, REDUCED[combiner], term.dtype, w.of(source), w.ints(axes), keepdims=1)
 
 
 def _product(w: Writer, term: Term) -> str | None:
@@ -73,7 +68,7 @@ def _inside(w: Writer, index: Term, size: Size) -> tuple[str, str]:
     zero, last = (w.scalar(v, index, len(index.shape)) for v in (0, at_least(0, size - 1)))
     low = w.add("Not", w.add("Less", name, zero))
     inside = w.add("And", low, w.add("Not", w.add("Greater", name, last)))
-    return inside, w.add("Where", inside, name, zero)
+    return inside, wider.add(w, "Where", index.dtype, inside, name, zero)
 
 
 def _wide(w: Writer, index: Term, name: str) -> str:
@@ -85,7 +80,7 @@ def _gather(w: Writer, term: Term) -> str:
     source, index = term.src
     inside, place = _inside(w, index, source.shape[term.arg])
     found = w.add("GatherElements", w.of(source), _wide(w, index, place), axis=term.arg)
-    return w.add("Where", inside, found, w.scalar(0, term, len(term.shape)))
+    return wider.add(w, "Where", term.dtype, inside, found, w.scalar(0, term, len(term.shape)))
 
 
 def _scatter(w: Writer, term: Term) -> str:
@@ -94,13 +89,13 @@ def _scatter(w: Writer, term: Term) -> str:
     axis, combiner = term.arg
     size, rank = base.shape[axis], len(base.shape)
     inside, place = _inside(w, index, size)
-    place = w.add("Where", inside, place, w.scalar(size, index, rank))
+    place = wider.add(w, "Where", index.dtype, inside, place, w.scalar(size, index, rank))
     extra = [0] * (2 * rank)
     extra[rank + axis] = 1
-    wide = w.add("Pad", w.of(base), w.ints(extra))
+    wide = wider.add(w, "Pad", term.dtype, w.of(base), w.ints(extra))
     reduction = {None: "none", Op.ADD: "add", Op.MUL: "mul", Op.MAX: "max"}[combiner]
-    found = w.add("ScatterElements", wide, _wide(w, index, place), w.of(values), axis=axis,
-                  reduction=reduction)
+    found = wider.add(w, "ScatterElements", term.dtype, wide, _wide(w, index, place), w.of(values),
+                      axis=axis, reduction=reduction)
     return w.add("Slice", found, w.ints([0]), w.ints([size]), w.ints([axis]))
 
 
@@ -139,13 +134,16 @@ def elementwise(w: Writer, term: Term) -> str:
     if op is Op.LOG2:
         per_two = w.scalar(1 / math.log(2), term, len(term.shape))
         return w.add("Mul", w.add("Log", names[0]), per_two)
-    if source.dtype.kind == "b":  # MAX, CMPLT
-        names = [w.add("Cast", name, to=TensorProto.INT32) for name in names]
+    if op in (Op.WHERE, Op.MAX):
+        return wider.add(w, "Where" if op is Op.WHERE else "Max", term.dtype, *names)
+    if op is Op.NEG:
+        signed = term.dtype.kind != "u"
+        return w.add("Neg", *names) if signed else w.add(
+            "Sub", w.scalar(0, term, len(term.shape)), *names)
     if op is Op.CMPLT:
+        if source.dtype.kind == "b":
+            names = [w.add("Cast", name, to=TensorProto.INT32) for name in names]
         return w.add("Less", *names)
-    if op is Op.MAX:
-        found = w.add("Max", *names)
-        return found if source.dtype.kind != "b" else w.add("Cast", found, to=TensorProto.BOOL)
     if op in (Op.IDIV, Op.MOD):
         return _divided(w, term, names)
     if op in (Op.SHL, Op.SHR) and term.dtype.kind == "u":
@@ -166,9 +164,9 @@ def _divided(w: Writer, term: Term, names: list[str]) -> str:
         return whole if term.op is Op.IDIV else w.add("Sub", a, w.add("Mul", whole, b))
     zero, one = w.scalar(0, term, rank), w.scalar(1, term, rank)
     none = w.add("Equal", b, zero)
-    safe = w.add("Where", none, one, b)
+    safe = wider.add(w, "Where", term.dtype, none, one, b)
     found = w.add("Mod", a, safe) if term.op is Op.MOD else _floor(w, a, safe)
-    return w.add("Where", none, zero, found)
+    return wider.add(w, "Where", term.dtype, none, zero, found)
 
 
 def _floor(w: Writer, a: str, b: str) -> str:
@@ -185,8 +183,8 @@ def _same(w: Writer, term: Term) -> str:
 
 
 Rule = Callable[[Writer, Term], str]
-ELEMENTWISE = {*SIMPLE, *LOGICAL, Op.MULACC, Op.CMPNE, Op.CMPLT, Op.CAST, Op.EXP2, Op.LOG2, Op.MAX,
-               Op.IDIV, Op.MOD, Op.SHL, Op.SHR, Op.BITCAST}
+ELEMENTWISE = {*SIMPLE, *LOGICAL, Op.NEG, Op.WHERE, Op.MULACC, Op.CMPNE, Op.CMPLT, Op.CAST,
+               Op.EXP2, Op.LOG2, Op.MAX, Op.IDIV, Op.MOD, Op.SHL, Op.SHR, Op.BITCAST}
 RULES: dict[Op, Rule] = {
     **dict.fromkeys((*IDENTITY_OPS, Op.CONTIGUOUS, Op.COPY), _same),
     Op.BUFFER: movements.buffer, Op.CONST: movements.const, Op.IOTA: movements.iota,

@@ -18,6 +18,7 @@ Files, in reading order:
 - windows.py: Sliding windows over any number of axes; matrix products.
 - products.py: Products of several arrays: einsum and what can be said with it.
 - recurrences.py: Recurrences: cells of recurrent nets, a step after another along the first axis.
+- loops.py: Loops whose steps are alike: a step, recorded once, is the body of a scan.
 - alignments.py: Alignments: the ways in which labels may be spread over time, summed up.
 - pooling.py: Pooling: one number for each window of the last axes.
 - convolutions.py: Convolutions over any number of axes, and transposed ones, which are gradients

@@ -123,7 +123,7 @@ class _Recurrence:
         given = node.src[1:]
         xs, there, first, weights = self.split(given)
         after = self.parts(node, given)
-        before = [_shifted(s, f, self.reverse) for s, f in zip(after, first, strict=True)]
+        before = [shifted(s, f, self.reverse) for s, f in zip(after, first, strict=True)]
         hidden = matmul(before[0], transposed(weights.hidden))
         hidden = hidden if weights.bias is None else ew.add(hidden, weights.bias)
         seen = [xs, hidden, *before, *self.parts(g, given), *([] if there is None else [there])]
@@ -226,7 +226,7 @@ def _at(xs: Node, t: int) -> Node:
     return reshape(part, xs.shape[1:])
 
 
-def _shifted(after: Node, first: Node, reverse: bool) -> Node:
+def shifted(after: Node, first: Node, reverse: bool) -> Node:
     """The states before each step, of those after each and those before all."""
     count, rest = after.shape[0], [(0, n) for n in after.shape[1:]]
     kept = move(Op.SHRINK, after, ((1, count) if reverse else (0, count - 1), *rest))

@@ -8,9 +8,15 @@ a model is loaded. Files, in reading order:
 - attention.py: attention with its projections, masks and past keys.
 - grouped.py: attention with caches of fixed size, rotary embeddings.
 - quantized.py: what computes with quantized integers.
+- packed.py: weights of few bits.
+- arrays.py: older forms of operators that the standard has by now.
+- texts.py: texts in parts.
 """
+from lazyten.onnx.operators.microsoft import arrays as arrays
 from lazyten.onnx.operators.microsoft import attention as attention
 from lazyten.onnx.operators.microsoft import fused as fused
 from lazyten.onnx.operators.microsoft import grouped as grouped
 from lazyten.onnx.operators.microsoft import normalization as normalization
+from lazyten.onnx.operators.microsoft import packed as packed
 from lazyten.onnx.operators.microsoft import quantized as quantized
+from lazyten.onnx.operators.microsoft import texts as texts

@@ -1,4 +1,4 @@
-"""What computes with quantized integers, or with weights of few bits."""
+"""What computes with quantized integers."""
 from __future__ import annotations
 
 import math
@@ -7,13 +7,13 @@ from collections.abc import Callable
 import lazyten as lt
 from lazyten.onnx.operators.elementwise import leaky_relu
 from lazyten.onnx.operators.microsoft.attention import UNUSED, attend_projected
+from lazyten.onnx.operators.microsoft.normalization import embedded
 from lazyten.onnx.operators.recurrent import Options, lstm_of
-from lazyten.onnx.operators.special.integers import centred, matmul_integer
+from lazyten.onnx.operators.special.integers import centred, matmul_integer, qlinear_conv
 from lazyten.onnx.operators.types import dequantize, dynamic_quantize, quantize
-from lazyten.onnx.operators.windows import pooled_sums
+from lazyten.onnx.operators.windows import max_pool, pooled_sums
 from lazyten.onnx.schemas import MICROSOFT
 from lazyten.onnx.table import operator
-from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
 
@@ -89,6 +89,31 @@ def qlinear_average(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T | 
                    y_zero, x)
 
 
+@operator("QLinearConv", domain=MICROSOFT, gives=1)
+def qlinear_conv_of(x: T, x_scale: T, x_zero: T, w: T, w_scale: T, w_zero: T, y_scale: T, y_zero: T,
+                    b: T | None = None, *, auto_pad: str = "NOTSET", channels_last: int = 0,
+                    dilations: list[int] | None = None, group: int = 1,
+                    kernel_shape: list[int] | None = None, pads: list[int] | None = None,
+                    strides: list[int] | None = None) -> T:
+    """A convolution of quantized arrays, quantized, whose channels may be the last axis."""
+    found: T = qlinear_conv(
+        x.movedim(-1, 1) if channels_last else x, x_scale, x_zero, w, w_scale, w_zero, y_scale,
+        y_zero, b, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape,
+        pads=pads, strides=strides)
+    return found.movedim(1, -1) if channels_last else found
+
+
+@operator("NhwcMaxPool", domain=MICROSOFT, gives=1)
+def max_pool_last(x: T, *, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+                  dilations: list[int] | None = None, kernel_shape: list[int],
+                  pads: list[int] | None = None, strides: list[int] | None = None) -> T:
+    """The greatest element of each window, of channels in the last axis."""
+    found: tuple[T, ...] = max_pool(
+        x.movedim(-1, 1), auto_pad=auto_pad, ceil_mode=ceil_mode, dilations=dilations,
+        kernel_shape=kernel_shape, pads=pads, strides=strides)
+    return found[0].movedim(1, -1)
+
+
 @operator("QLinearConcat", domain=MICROSOFT, gives=1)
 def qlinear_concat(y_scale: T, y_zero: T, *inputs: T, axis: int) -> T:
     """Quantized arrays behind each other, each with its scale and zero point, quantized anew."""
@@ -147,6 +172,28 @@ def quantized_attention(x: T, weight: T, bias: T, x_scale: T, weight_scale: T,
                             scale, unidirectional)
 
 
+@operator("MatMulInteger16", domain=MICROSOFT, gives=1)
+def matmul_16(a: T, b: T) -> T:
+    """Products of integers of 16 bits, in 32."""
+    return lt.matmul(a.to(lt.int32), b.to(lt.int32))
+
+
+@operator("QEmbedLayerNormalization", domain=MICROSOFT, gives=2)
+def quantized_embedding(ids: T, segments: T | None, words: T, positions: T, kinds: T | None,
+                        gamma: T, beta: T, mask: T | None, words_scale: T, positions_scale: T,
+                        kinds_scale: T | None, gamma_scale: T, beta_scale: T, words_zero: T,
+                        positions_zero: T, kinds_zero: T | None, gamma_zero: T, beta_zero: T, *,
+                        epsilon: float = 1e-12) -> tuple[T, T]:
+    """EmbedLayerNormalization of quantized weights."""
+    wide = None if kinds is None or kinds_scale is None else _wide(kinds, kinds_scale, kinds_zero)
+    found: tuple[T, ...] = embedded(
+        ids, segments, _wide(words, words_scale, words_zero),
+        _wide(positions, positions_scale, positions_zero), wide,
+        _wide(gamma, gamma_scale, gamma_zero), _wide(beta, beta_scale, beta_zero), mask,
+        epsilon=epsilon)
+    return found[0], found[1]
+
+
 def _rounded(x: T) -> T:
     """Floats as they are once quantized by their range."""
     whole, scale, zero = dynamic_quantize(x)
@@ -173,37 +220,3 @@ def _gates(w: T, scale: T, zero: T) -> T:
     each gate's places, too."""
     scale, zero = (x.reshape(w.shape[0], 1, -1) for x in (scale, zero))
     return _wide(w, scale, zero).mT
-
-
-def _unpacked(packed: T, bits: int) -> T:
-    """The numbers of some bits that bytes hold, the lowest first, along the last axis."""
-    if bits == 8:
-        return packed
-    places = lt.arange(0, 8, bits, dtype=lt.uint8, device=packed.device)
-    found: T = (packed.unsqueeze(-1) >> places) & (2 ** bits - 1)
-    return found.flatten(-2)
-
-
-@operator("MatMulNBits", domain=MICROSOFT, gives=1, fixed={"weight_prepacked": 0})
-def matmul_bits(a: T, b: T, scales: T, zero_points: T | None = None, g_idx: T | None = None,
-                bias: T | None = None, *, K: int, N: int, block_size: int, bits: int = 4,
-                accuracy_level: int = 0) -> T:
-    """a times a matrix [N, K] whose blocks of a row share a scale and a zero point."""
-    if bits not in (2, 4, 8):
-        raise ArgumentError(f"weights of {bits} bits: 2, 4 and 8 are supported")
-    blocks = -(-K // block_size)
-    whole = _unpacked(b.reshape(N, blocks, -1), bits).to(scales.dtype)
-    scales = scales.reshape(N, blocks, 1)
-    zero: T | float = 2.0 ** (bits - 1)
-    if zero_points is not None and zero_points.dtype is lt.uint8:
-        zero = _unpacked(zero_points.reshape(N, -1), bits)[:, :blocks, None].to(scales.dtype)
-    elif zero_points is not None:
-        zero = zero_points.reshape(N, blocks, 1)
-    if g_idx is not None:
-        groups = g_idx.to(lt.int64)
-        whole = whole.reshape(N, -1)[:, :K]
-        scales = scales[:, :, 0][:, groups]
-        zero = zero[:, :, 0][:, groups] if isinstance(zero, lt.Tensor) else zero
-    weights = ((whole - zero) * scales).reshape(N, -1)[:, :K]
-    found = lt.matmul(a, weights.mT)
-    return found if bias is None else found + bias

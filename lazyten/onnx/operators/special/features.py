@@ -8,7 +8,7 @@ import numpy as np
 import lazyten as lt
 from lazyten.onnx.operators.special.learning import ML
 from lazyten.onnx.table import operator
-from lazyten.onnx.values import Array, describe
+from lazyten.onnx.values import Array, check_size, describe
 from lazyten.support.errors import ArgumentError, ShapeError
 
 T = lt.Tensor
@@ -74,6 +74,48 @@ def label_encoder_1(x: Array, *, classes_strings: list[str] | None = None,
     found: Array = category_mapper(x, cats_int64s=[*range(len(texts))], cats_strings=texts,
                                    default_int64=default_int64, default_string=default_string)
     return found
+
+
+def _dict_of(x: Any) -> dict[Any, Any]:
+    if not isinstance(x, dict):
+        raise ArgumentError(f"a map is needed, this is {describe(x)}")
+    return x
+
+
+@operator("DictVectorizer", domain=ML, eager=True, host="*")
+def dict_vectorizer(x: Any, *, int64_vocabulary: list[int] | None = None,
+                    string_vocabulary: list[str] | None = None) -> Array:
+    """One row: what a map has for each key of a vocabulary, and 0, or an empty text, for those that
+    it lacks."""
+    keys: list[Any] = [*(string_vocabulary or int64_vocabulary or [])]
+    if bool(string_vocabulary) == bool(int64_vocabulary):
+        raise ArgumentError("keys: give int64_vocabulary, or string_vocabulary")
+    found = _dict_of(x)
+    values = np.array([*found.values()])
+    texts = values.dtype.kind in "UO"
+    return np.array([[found.get(key, "" if texts else 0) for key in keys]],
+                    object if texts else values.dtype if found else np.float32)
+
+
+@operator("CastMap", domain=ML, eager=True, host="*")
+def cast_map(x: Any, *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE",
+             max_map: int = 1) -> Array:
+    """One row of a map's values in another type: those of its keys in their order, or, if it is
+    SPARSE, each at the place that its key says, of so many, and 0 elsewhere."""
+    types: dict[str, type] = {"TO_FLOAT": np.float32, "TO_INT64": np.int64, "TO_STRING": object}
+    if cast_to not in types or map_form not in ("DENSE", "SPARSE"):
+        raise ArgumentError(f"cast_to {cast_to!r}, map_form {map_form!r}: {', '.join(types)}, and "
+                            f"DENSE and SPARSE are there")
+    found = _dict_of(x)
+    if any(not isinstance(key, int) or key < 0 for key in found):
+        raise ArgumentError(f"keys {list(found)!r:.200}: they must be integers of at least 0")
+    check_size([max_map], "a row")
+    texts, sparse = cast_to == "TO_STRING", map_form == "SPARSE"
+    made = {key: (f"{float(v):f}" if texts and not isinstance(v, str) else
+                  v if texts else float(v)) for key, v in sorted(found.items())}
+    lacking = "0.f" if texts else 0.0  # as onnxruntime has it
+    row = [made.get(key, lacking) for key in range(max_map)] if sparse else [*made.values()]
+    return np.array([row], object if texts else np.float64).astype(types[cast_to])
 
 
 @operator("ZipMap", domain=ML, eager=True, host="*")

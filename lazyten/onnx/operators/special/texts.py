@@ -22,13 +22,18 @@ def string_concat(x: Array, y: Array) -> Array:
     return np.asarray(np.add(x.astype(object), y.astype(object)), object)
 
 
+def pattern_of(pattern: str) -> re.Pattern[str]:
+    """A regular expression, whose classes have the letters and digits of ASCII, as in RE2."""
+    try:
+        return re.compile(pattern, re.ASCII)
+    except (re.error, OverflowError) as error:
+        raise ArgumentError(f"pattern {pattern!r:.200}: {error}") from error
+
+
 @operator("RegexFullMatch", eager=True, host="*")
 def regex_full_match(x: Array, *, pattern: str) -> Array:
     """Which texts match a pattern as a whole."""
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        raise ArgumentError(f"pattern {pattern!r}: {error}") from error
+    compiled = pattern_of(pattern)
     return _map(lambda text: compiled.fullmatch(text) is not None, x, bool)
 
 
