@@ -39,8 +39,12 @@ class Distribution:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if not self._looks:
-            return
+        if self._looks:
+            self._check_arguments()
+        super().__init__()  # of a class beside it, such as Module
+
+    def _check_arguments(self) -> None:
+        """ArgumentError for parameters that are not what they may be."""
         for name, constraint in self.arg_constraints.items():
             if name in self.__dict__ and not constraints.is_dependent(constraint):
                 value = getattr(self, name)
