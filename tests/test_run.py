@@ -128,3 +128,26 @@ def test_modules_below_modules_are_found() -> None:
     import lazyten
     assert found("torch.optim.lr_scheduler.StepLR") is lazyten.optim.lr_scheduler.StepLR
     assert found("torch") is lazyten and found("torch.nn.functional") is lazyten.nn.functional
+
+
+WEIGHTS = """
+import sys
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+path = sys.argv[1]
+with torch.device("meta"):
+    model = torch.nn.Linear(2, 3, dtype=torch.bfloat16)
+save_file({"weight": torch.ones(3, 2).bfloat16(), "bias": torch.arange(3).bfloat16()}, path)
+model.load_state_dict(load_file(path), assign=True)
+print(model(torch.ones(2).bfloat16()).tolist(), model.weight.device)
+with safe_open(path, framework="pt") as opened:
+    print(opened.get_slice("bias")[1:].tolist(), opened.get_tensor("weight").dtype)
+"""
+
+
+def test_weights_are_loaded_into_a_model_without_memory(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    done = run(tmp_path, WEIGHTS, str(tmp_path / "weights.safetensors"))
+    assert done.stdout == "[2.0, 3.0, 4.0] cpu\n[1.0, 2.0] lazyten.bfloat16\n", done.stderr
