@@ -76,7 +76,7 @@ def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_listed_at_the_end(tmp_path: Path) -> None:
     done = run(tmp_path, SCRIPT + ENDING, "--steps", "2")
-    assert done.returncode == 1 and done.stdout.count("\n") == 2
+    assert done.returncode == 1 and done.stdout.count("\n") == 3
     before, _, listed = done.stderr.partition("lazyten lacks what this program uses:\n")
     assert "AttributeError: lazyten has no torch.compiled_with_cxx11_abi" in done.stderr
     line = SCRIPT.count("\n") + 3
