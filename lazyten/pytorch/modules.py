@@ -65,8 +65,7 @@ SAME: dict[str, str] = {
     "serialization": "frontend.saving", "torch_version": "version", "_tensor": "",
     "cpu.amp": "amp", "nn.common_types": "nn.tuples",
     "distributed.distributed_c10d": "distributed",
-    **_below("utils.data", "_utils _utils.pin_memory"), "_vmap_internals": "func",
-    "_functorch": "func",
+    "utils.data._utils": "utils.data", "_vmap_internals": "func", "_functorch": "func",
     **_below("_functorch", "apis eager_transforms functional_call vmap", "func"),
     "distributions.multivariate_normal": "distributions.multivariate",
 }
