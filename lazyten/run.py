@@ -21,6 +21,7 @@ from typing import Any
 
 from lazyten.pytorch.names import reason
 from lazyten.support.errors import ArgumentError
+from lazyten.version import TorchVersion
 
 PYTORCH = "2.13.0"
 """The version of PyTorch whose names and results are meant."""
@@ -109,7 +110,7 @@ class _StandIn(ModuleType):
         super().__init__(name)
         self.__dict__.update(_missed=missed, __path__=[])
         if name == "torch":
-            self.__dict__.update(__version__=f"{PYTORCH}+lazyten", torch=self)
+            self.__dict__.update(__version__=TorchVersion(f"{PYTORCH}+lazyten"), torch=self)
 
     def __getattr__(self, name: str) -> Any:
         whole = f"{self.__name__}.{name}"

@@ -39,7 +39,8 @@ for _ in range(steps):
     optimizer.step()
     scheduler.step()
 print(scheduler.get_last_lr()[0] < 0.1, isinstance(net.layer, torch.nn.Linear), __name__)
-print(torch.__version__.split("+")[1], torch.optim.__name__, sys.argv[1:])
+print(torch.__version__.split("+")[1], torch.__version__ > "2.2")
+print(torch.optim.__name__, sys.argv[1:])
 """
 ENDING = """
 if steps > 9:
@@ -59,7 +60,7 @@ def run(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProce
 def test_a_script_runs_with_its_arguments_and_its_neighbours(tmp_path: Path) -> None:
     done = run(tmp_path, SCRIPT, "--steps", "2")
     assert done.stderr == "" and done.returncode == 0
-    assert done.stdout == "True True __main__\nlazyten torch.optim ['--steps', '2']\n"
+    assert done.stdout == "True True __main__\nlazyten True\ntorch.optim ['--steps', '2']\n"
 
 
 @pytest.mark.slow
@@ -75,7 +76,7 @@ def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_listed_at_the_end(tmp_path: Path) -> None:
     done = run(tmp_path, SCRIPT + ENDING, "--steps", "2")
-    assert done.returncode == 1 and done.stdout.count("\n") == 2
+    assert done.returncode == 1 and done.stdout.count("\n") == 3
     before, _, listed = done.stderr.partition("lazyten lacks what this program uses:\n")
     assert "AttributeError: lazyten has no torch.compiled_with_cxx11_abi" in done.stderr
     line = SCRIPT.count("\n") + 3
@@ -127,3 +128,26 @@ def test_modules_below_modules_are_found() -> None:
     import lazyten
     assert found("torch.optim.lr_scheduler.StepLR") is lazyten.optim.lr_scheduler.StepLR
     assert found("torch") is lazyten and found("torch.nn.functional") is lazyten.nn.functional
+
+
+WEIGHTS = """
+import sys
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+path = sys.argv[1]
+with torch.device("meta"):
+    model = torch.nn.Linear(2, 3, dtype=torch.bfloat16)
+save_file({"weight": torch.ones(3, 2).bfloat16(), "bias": torch.arange(3).bfloat16()}, path)
+model.load_state_dict(load_file(path), assign=True)
+print(model(torch.ones(2).bfloat16()).tolist(), model.weight.device)
+with safe_open(path, framework="pt") as opened:
+    print(opened.get_slice("bias")[1:].tolist(), opened.get_tensor("weight").dtype)
+"""
+
+
+def test_weights_are_loaded_into_a_model_without_memory(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    done = run(tmp_path, WEIGHTS, str(tmp_path / "weights.safetensors"))
+    assert done.stdout == "[2.0, 3.0, 4.0] cpu\n[1.0, 2.0] lazyten.bfloat16\n", done.stderr

@@ -43,6 +43,7 @@ class Distribution:
             self._validate_args = validate_args
         if self._looks:
             self._check_parameters()
+        super().__init__()  # of a class beside it, such as Module
 
     def _check_parameters(self) -> None:
         """ArgumentError unless each parameter is as it must be; all are looked at together."""

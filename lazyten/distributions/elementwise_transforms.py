@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from lazyten.distributions import constraints
@@ -22,15 +23,24 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 class Transform:
-    """y = t(x), and x = t.inv(y). event_dim: how many axes one value has."""
+    """y = t(x), and x = t.inv(y). event_dim: how many axes one value has.
+
+    With cache_size=1 the last x and y are kept: t.inv(y) of that very tensor is x itself, also
+    where the inverse is less exact, or there is none. ArgumentError for sizes but 0 and 1."""
 
     bijective = True
     domain: Constraint = constraints.real
     codomain: Constraint = constraints.real
     sign: Tensor | float = 1.0
+    _cache_size = 0
+    _cached_x_y: tuple[Tensor | None, Tensor | None] = None, None
 
     def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise ArgumentError(f"{type(self).__name__}: cache_size={cache_size!r:.60} must be 0 "
+                                f"or 1")
         self._cache_size = cache_size
+        super().__init__()  # of a class beside it, such as Module
 
     @property
     def event_dim(self) -> int:
@@ -43,12 +53,31 @@ class Transform:
         return _InverseTransform(self)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The same: equal values of a graph are computed once, so nothing need be kept."""
-        return self
+        """One that keeps its last x and y, or none; itself if it does so."""
+        if cache_size == self._cache_size:
+            return self
+        made = copy(self)
+        made._cache_size, made._cached_x_y = cache_size, (None, None)
+        return made
 
     def __call__(self, x: Tensor) -> Tensor:
         """y."""
-        return self._call(x)
+        known, found = self._cached_x_y
+        if found is None or known is not x:
+            found = self._call(x)
+            self._keep(x, found)
+        return found
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        found, known = self._cached_x_y
+        if found is None or known is not y:
+            found = self._inverse(y)
+            self._keep(found, y)
+        return found
+
+    def _keep(self, x: Tensor, y: Tensor) -> None:
+        if self._cache_size:
+            self._cached_x_y = x, y
 
     def _call(self, x: Tensor) -> Tensor:
         raise NotDefinedError(f"{type(self).__name__} does not define _call()")
@@ -71,7 +100,8 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return False
-        mine, others = vars(self), vars(other)
+        mine, others = ({name: value for name, value in vars(t).items() if name != "_cached_x_y"}
+                        for t in (self, other))
         return mine.keys() == others.keys() and all(
             _is_same(value, others[name]) for name, value in mine.items())
 
@@ -93,8 +123,11 @@ class _InverseTransform(Transform):
     def inv(self) -> Transform:
         return self.base
 
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self.base.with_cache(cache_size).inv
+
     def _call(self, x: Tensor) -> Tensor:
-        return self.base._inverse(x)
+        return self.base._inv_call(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         return self.base(y)
@@ -126,6 +159,11 @@ class ComposeTransform(Transform):
             self.codomain = _of_axes(self.parts[-1].codomain, axes)
         self.bijective = all(p.bijective for p in self.parts)
 
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """See Transform; each part does so, too."""
+        return self if cache_size == self._cache_size else ComposeTransform(
+            [part.with_cache(cache_size) for part in self.parts], cache_size)
+
     def _call(self, x: Tensor) -> Tensor:
         for part in self.parts:
             x = part(x)
@@ -133,7 +171,7 @@ class ComposeTransform(Transform):
 
     def _inverse(self, y: Tensor) -> Tensor:
         for part in reversed(self.parts):
-            y = part._inverse(y)
+            y = part._inv_call(y)
         return y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -338,7 +376,7 @@ class IndependentTransform(Transform):
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self.base_transform._inverse(y)
+        return self.base_transform._inv_call(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """See Transform."""

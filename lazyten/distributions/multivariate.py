@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from lazyten import linalg
 from lazyten.distributions import constraints
 from lazyten.distributions.constraints import Constraint
 from lazyten.distributions.distribution import Distribution, lazy_property
@@ -81,6 +82,22 @@ def inverse_of(lower: Tensor) -> Tensor:
     one = eye(size, dtype=lower.dtype, device=lower.device)
     inverse = solve_lower(lower, one.expand(*lower.shape[:-2], size, size))
     return inverse.mT @ inverse
+
+
+def _precision_to_scale_tril(P: Tensor) -> Tensor:
+    """L, lower triangular, of which L L^T is the inverse of P: P is U U^T of an upper triangular
+    U, whose transposed inverse L is. LinAlgError if P is not positive definite."""
+    upper = linalg.cholesky(P.flip(-2, -1)).flip(-2, -1)
+    one = eye(P.shape[-1], dtype=P.dtype, device=P.device)
+    return linalg.solve_triangular(upper.mT, one, upper=False)
+
+
+def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
+    """Products of matrices (..., n, k) and vectors (..., k)."""
+    return (bmat @ bvec.unsqueeze(-1)).squeeze(-1)
+
+
+_batch_mahalanobis = squared_length
 
 
 class MultivariateNormal(Distribution):

@@ -81,7 +81,7 @@ class TransformedDistribution(Distribution):
         found: Tensor | float = 0.0
         axes = len(self.event_shape)
         for transform in reversed(self.transforms):
-            x = transform._inverse(y)
+            x = transform._inv_call(y)
             axes += transform.domain.event_dim - transform.codomain.event_dim
             found = found - sum_rightmost(transform.log_abs_det_jacobian(x, y),
                                           axes - transform.domain.event_dim)
@@ -93,7 +93,7 @@ class TransformedDistribution(Distribution):
         """See Distribution."""
         sign: Tensor | float = 1.0
         for transform in reversed(self.transforms):
-            value, sign = transform._inverse(value), sign * transform.sign
+            value, sign = transform._inv_call(value), sign * transform.sign
         return sign * (self.base_dist.cdf(value) - 0.5) + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -218,7 +218,7 @@ class _SideBySide(Transform):
                                                         strict=True)])
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self._joined([t._inverse(part) for t, part in zip(self.transforms, self._parts(y),
+        return self._joined([t._inv_call(part) for t, part in zip(self.transforms, self._parts(y),
                                                                  strict=True)])
 
     def _jacobians(self, x: Tensor, y: Tensor) -> list[Tensor]:

@@ -218,6 +218,10 @@ class Module(StateMethods):
         """This module, for programs that go on to start processes; each has its own copy then."""
         return self
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What copies are made by: its attributes. A subclass may change them first."""
+        self.__dict__.update(state)
+
     def compile(self, *args: Any, **options: Any) -> None:
         """Nothing: what a module computes is compiled as it is. (`lt.jit` makes a whole step one
         call.)"""

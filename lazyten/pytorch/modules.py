@@ -50,7 +50,7 @@ SAME: dict[str, str] = {
         bernoulli beta binomial cauchy chi2 continuous_bernoulli dirichlet exp_family exponential
         fishersnedecor generalized_pareto geometric gumbel half_cauchy half_normal independent
         inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
-        lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal
+        lowrank_multivariate_normal mixture_same_family multinomial
         negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli
         relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart"""),
     "distributions.constraint_registry": "distributions.transforms",
@@ -62,7 +62,12 @@ SAME: dict[str, str] = {
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "functional": "", "quasirandom": "utils.quasirandom",
-    "serialization": "frontend.saving", "utils.data._utils": "utils.data",
+    "serialization": "frontend.saving", "torch_version": "version", "_tensor": "",
+    "cpu.amp": "amp", "nn.common_types": "nn.tuples",
+    "distributed.distributed_c10d": "distributed",
+    "utils.data._utils": "utils.data", "_vmap_internals": "func", "_functorch": "func",
+    **_below("_functorch", "apis eager_transforms functional_call vmap", "func"),
+    "distributions.multivariate_normal": "distributions.multivariate",
 }
 """A module, by its name below `lazyten`, to that which has its names ('': `lazyten` itself)."""
 
@@ -85,6 +90,8 @@ _PIPES = ("make data sets of lazyten.utils.data.Dataset or IterableDataset, and 
 _NATIVE = "lazyten compiles its kernels itself; write the function in Python, of its operations"
 REFUSED: dict[str, str] = {
     "ao": _INTEGERS, "ao.quantization": _INTEGERS,
+    **_below("quantization", "observer fake_quantize quantize qconfig", _INTEGERS),
+    **_below("nn", "quantized quantizable qat intrinsic", _INTEGERS),
     "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
     "autograd.graph": "what is kept for a gradient cannot be replaced while it is recorded; "
                       "lazyten.checkpoint(function, ...) computes it again instead",

@@ -312,3 +312,18 @@ def test_what_is_made_of_another_distribution_names_it() -> None:
         found = same.log_prob(x) if same.transforms[0].bijective else \
             made.base_dist.log_prob(x) + np.log(2)
         np.testing.assert_allclose(found.numpy(), made.log_prob(x).numpy(), rtol=1e-5)
+
+
+def test_a_precision_has_a_triangular_scale() -> None:
+    from lazyten.distributions.multivariate_normal import (  # type: ignore[import-not-found]
+        _batch_mahalanobis,
+        _batch_mv,
+        _precision_to_scale_tril,
+    )
+    x = lt.tensor(np.random.default_rng(0).normal(size=(2, 4, 4)))
+    precision = x @ x.mT + 0.1 * lt.eye(4, dtype=lt.float64)
+    lower, v = _precision_to_scale_tril(precision), x[:, 0]
+    assert lower.tril().equal(lower)
+    np.testing.assert_allclose((lower @ lower.mT @ precision).numpy(), [np.eye(4)] * 2, atol=1e-9)
+    np.testing.assert_allclose(_batch_mahalanobis(lower, v).numpy(),
+                               (v * _batch_mv(precision, v)).sum(-1).numpy(), rtol=1e-7)

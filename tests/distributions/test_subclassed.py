@@ -8,6 +8,7 @@ import pytest
 from torch_if_there import torch
 
 import lazyten as lt
+from lazyten import distributions as D
 from lazyten.distributions.distribution import Distribution
 
 LIBRARIES = [lt, pytest.param(torch, marks=pytest.mark.torch)]
@@ -99,3 +100,57 @@ def test_scrambled_points_fill_the_cube_and_follow_their_seed() -> None:
         SobolEngine(2).fast_forward(8).draw_base2(2)
     with pytest.raises(lt.ArgumentError, match="dimension=0; give 1 to 21201"):
         SobolEngine(0)
+
+
+def test_what_is_a_module_besides_is_made_as_one() -> None:
+    class Scaled(D.Transform, lt.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = lt.nn.Parameter(lt.tensor(2.0))
+
+        def _call(self, x: lt.Tensor) -> lt.Tensor:
+            return x * self.scale
+
+    class Centred(D.Normal, lt.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__(0.0, 1.0)
+            self.width = lt.nn.Linear(1, 1)
+
+    assert [name for name, _ in Scaled().named_parameters()] == ["scale"]
+    assert Scaled()(lt.tensor(3.0)).item() == 6
+    assert len(list(Centred().parameters())) == 2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_sample_that_a_transform_keeps_has_its_exact_density(compiled: bool) -> None:
+    """tanh is 1 from 9 on in float32: the inverse of what it gives has lost x."""
+    base = D.Normal(lt.tensor([12.0, 0.5]), 1e-3)
+
+    def density() -> tuple[Any, Any]:
+        d = D.TransformedDistribution(base, [D.TanhTransform(cache_size=1)])
+        return (y := d.rsample()), d.log_prob(y)
+
+    y, found = lt.jit(density)() if compiled else density()
+    assert y[0].item() == 1
+    plain = D.TransformedDistribution(base, D.TanhTransform())
+    without = plain.log_prob(y)
+    assert found[0].item() > 20 and not without[0].isfinite()
+    np.testing.assert_allclose(found[1].item(), without[1].item(), rtol=1e-3)
+
+
+def test_a_transform_without_an_inverse_knows_the_last_value() -> None:
+    class Cubed(D.Transform):
+        domain = codomain = D.constraints.real
+
+        def _call(self, x: lt.Tensor) -> lt.Tensor:
+            return x ** 3 + x
+
+    t, x = Cubed(cache_size=1), lt.tensor([1.0, 2.0])
+    y = t(x)
+    assert t.inv(y) is x and t(x) is y and t == Cubed(cache_size=1) != Cubed()
+    both = D.ComposeTransform([Cubed(), D.ExpTransform()]).with_cache()
+    assert both.inv(both(x)) is x and both.parts[0].inv(both.parts[0](x)) is x
+    with pytest.raises(NotImplementedError, match="Cubed has no inverse"):
+        Cubed().inv(y)
+    with pytest.raises(lt.ArgumentError, match="cache_size=2"):
+        D.ExpTransform(cache_size=2)

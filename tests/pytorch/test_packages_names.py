@@ -1,6 +1,7 @@
 """Names that packages for PyTorch ask for, and what they may do with what is refused."""
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,36 @@ def test_questions_of_what_is_under_way_have_answers() -> None:
         is_traceable_wrapper_subclass,
     )
     assert get_proxy_mode() is None and is_traceable_wrapper_subclass(lt.ones(1)) is False
+
+
+def test_a_version_compares_as_one() -> None:
+    from lazyten.torch_version import TorchVersion  # type: ignore[import-not-found]
+    found = TorchVersion("2.13.0+lazyten")
+    assert found >= "2.2" and found > "2.9.1" and not found < "2.13" and found >= (2, 13)
+    assert found > (2, 4, 1) and found < "3" and found < (2, 14) and found != "2.13.0"
+    assert TorchVersion("2.13.0") == "2.13" == TorchVersion("2.13") and found > "2.13.0"
+    assert TorchVersion("2.0.0a0") < "2.0.0" and TorchVersion("2.0rc2") > TorchVersion("2.0.0rc1")
+    assert TorchVersion("2.1.0.dev3") < "2.1" and TorchVersion("parrot") > "1.0"
+    assert found.split("+") == ["2.13.0", "lazyten"] and {found: 1}["2.13.0+lazyten"] == 1
+
+
+def test_types_that_layers_are_annotated_with() -> None:
+    from lazyten.nn.common_types import (  # type: ignore[import-not-found]
+        _scalar_or_tuple_2_t,
+        _size_2_t,
+    )
+    assert _size_2_t == int | tuple[int, int] == _scalar_or_tuple_2_t[int]
+
+
+def test_a_module_says_how_copies_are_made() -> None:
+    class Counted(lt.nn.Linear):
+        def __setstate__(self, state: dict[str, Any]) -> None:
+            super().__setstate__(state)
+            self.copies = getattr(self, "copies", 0) + 1
+
+    first = Counted(2, 3)
+    second = copy.deepcopy(copy.deepcopy(first))
+    assert second.copies == 2 and second(lt.ones(2)).tolist() == first(lt.ones(2)).tolist()
 
 
 def test_futures() -> None:
