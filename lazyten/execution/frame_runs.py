@@ -37,7 +37,7 @@ BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
 LONG = 2_500
 """So many nodes a program counts as at most."""
-PATIENCE = 8
+PATIENCE = 4
 """So many times longer a frame may get where something keeps its graph."""
 
 

@@ -11,7 +11,7 @@ import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten.autograd.checkpointing import checkpoint
 from lazyten.capture import jitted
-from lazyten.frontend.recorded import gradients, keys, lookup
+from lazyten.frontend.recorded import gradients, keys, lookup, slots
 
 Values = list[Any]
 COUNT = 4
@@ -21,14 +21,15 @@ COUNT = 4
 @contextmanager
 def anew() -> Iterator[None]:
     """Within this block nothing is looked up, and jitted functions know where views are."""
-    before = lookup._found, keys.is_on, gradients.is_on
+    before = lookup._found, keys.is_on
     in_pieces, jitted.of_pieces = jitted.of_pieces, lambda call: None
     lookup._found = lambda function, args, kwargs: function(*args, **kwargs)
-    keys.is_on = gradients.is_on = lambda: False
+    keys.is_on = gradients.is_on = slots.is_on = lambda: False
     try:
         yield
     finally:
-        lookup._found, keys.is_on, gradients.is_on = before
+        lookup._found, keys.is_on = before
+        gradients.is_on = slots.is_on = keys.is_on
         jitted.of_pieces = in_pieces
 
 

@@ -279,7 +279,7 @@ def a_hidden_state_without_gradients(rounds: int) -> Iterator[None]:
     assert np.abs(h.numpy()).max() <= 1
 
 
-@loop(8000)
+@loop(4000)
 def detached(rounds: int) -> Iterator[None]:
     w = lt.ones(3, requires_grad=True)
     y = w * 1

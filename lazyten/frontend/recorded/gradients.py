@@ -130,12 +130,13 @@ def _is_plain(grad: Handle[Any]) -> bool:
 
 
 def _compute_gradients(owners: Sequence[Any]) -> None:
-    """Compute gradients that were collected and not looked at, before others are added."""
+    """Compute gradients that were collected and not looked at, before others are added; but for
+    those that were set to a number."""
     for owner in owners:
         if owner is not None and owner._grad is not None:
             storage = owner._grad._storage
             frame = storage._frame
-            if frame is not None:
+            if frame is not None and storage.number is None:
                 frame_runs.compute(frame, [storage])
 
 

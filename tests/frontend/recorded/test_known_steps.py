@@ -34,6 +34,8 @@ from lazyten.ir.ops import Op
 from lazyten.optim import recorded_step
 from lazyten.storage import deferred, frames
 from lazyten.storage.storage import Buffer, Storage
+from lazyten.support import observers
+from lazyten.support.observers import OnRun
 
 # ---- programs that change their course -----------------------------------------------------------
 
@@ -61,6 +63,24 @@ def test_a_leaf_that_a_checkpoint_reads_twice_in_a_frame_has_its_gradient_once()
 
 
 # ---- what a known step does, and does not --------------------------------------------------------
+
+def test_gradients_that_were_zeroed_are_no_program_of_their_own() -> None:
+    lookup.forget()
+    net = lt.nn.Linear(3, 2)
+    optimizer, x = lt.optim.SGD(net.parameters(), lr=0.1), lt.ones(4, 3).realize()
+    for step in range(6):
+        runs: list[object] = []
+        with observers.told(OnRun(lambda device, plan, runs=runs: runs.append(plan))):
+            loss = net(x).square().mean()
+            optimizer.zero_grad(set_to_none=False)
+            loss.backward()
+            optimizer.step()
+        assert step < 3 or len(runs) == 1
+        expected = net.weight.grad.tolist()
+        assert any(map(any, expected))
+        optimizer.zero_grad(set_to_none=False)
+        assert not any(map(any, net.weight.grad.tolist()))
+
 
 def test_a_step_whose_values_become_leaves_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     lookup.forget()
