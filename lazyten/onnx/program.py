@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 import lazyten as lt
-from lazyten.onnx.evaluation import NeedsHost, fold, record, run_alone
+from lazyten.onnx.evaluation import NeedsHost, fold, named, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.repeating import Body
@@ -188,9 +188,9 @@ class _Planner:
         """Record a loop as a scan, if it can be one."""
         graph = node.attributes["body"]
         program = self.program.body(graph)
-        goes = node.kind == "Scan" or Body(program, {}).always_goes()
-        count = len(node.inputs)
-        made = as_scan(node, values[:count], partial(_recorded, program), goes)
+        with named(node):
+            goes = node.kind == "Scan" or Body(program, {}).always_goes()
+            made = as_scan(node, values[:len(node.inputs)], partial(_recorded, program), goes)
         if made is None:
             return False
         given = values[len(node.inputs) - len(made.inputs) + len(node.captured):]

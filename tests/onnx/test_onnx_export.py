@@ -52,6 +52,10 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], list[lt.Tensor]]]] = {
                                      x.sigmoid(), x.abs().sqrt(), x.exp2(), x.abs().pow(1.5),
                                      F.gelu(x), F.silu(x), x.round(), x.floor()),
                   lambda: [lt.randn(4, 5) * 2]),
+    "functions of bits": (lambda: lambda x: (
+        x.atan(), x.tanh().asin(), x.sinh(), x.tanh().acos(), lt.atan2(x, x.flip(0)), x % 0.7,
+        x.fmod(0.3), x.tanh().erfinv(), x.double().atan(), lt.nextafter(x, x + 1)),
+        lambda: [lt.randn(4, 5)]),
     "types": (lambda: lambda x: (x.to(lt.int32), x.to(lt.float64) * 2, (x > 0).to(lt.uint8),
                                  x.to(lt.float16).sum(1)), lambda: [lt.randn(4, 5)]),
     "products": (lambda: lambda x, y: (
@@ -120,13 +124,33 @@ def test_a_file_has_the_names_asked_for_and_those_of_parameters(tmp_path: Path) 
                                rtol=1e-6)
 
 
+@pytest.mark.parametrize(("real", "whole"), [("float32", "int32"), ("float64", "int64")])
+def test_bits_of_floats_are_exact(real: str, whole: str) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    info, random = np.finfo(real), np.random.default_rng(0)
+    limits = np.iinfo(whole)
+    x = random.integers(limits.min, limits.max, 3000, dtype=whole).view(real)
+    x = np.append(x, np.array([0, np.inf, 1, 2, info.tiny, info.max, info.smallest_subnormal,
+                               info.tiny - info.smallest_subnormal, np.nextafter(2, 1)], real))
+    x = np.concatenate([x[~np.isnan(x)], -x[~np.isnan(x)], np.array([np.nan], real)])
+    there, back = (lt.onnx.export(lambda v, to=to: v.bitcast(getattr(lt, to)), lt.zeros(
+        len(x), dtype=getattr(lt, of))).SerializeToString()
+        for of, to in ((real, whole), (whole, real)))
+    for proto, given in ((there, x), (back, x.view(whole))):
+        session = runtime.InferenceSession(proto, providers=["CPUExecutionProvider"])
+        [found] = session.run(None, {session.get_inputs()[0].name: given})
+        np.testing.assert_array_equal(found.view(whole), x.view(whole))
+        np.testing.assert_array_equal(lt.onnx.load(proto)([given])[0].view(whole), x.view(whole))
+
+
 @pytest.mark.parametrize(("function", "words"), [
     (lambda x: x * x.sum().item(), "looks at a value"),
     (lambda x: x if x.sum() > 0 else -x, "looks at a value"),
     (lambda x: x + lt.rand(3), "random numbers"),
     (lambda x: None, "returns no tensor"),
     (lambda x: x.to(lt.float8_e5m2), "float8_e5m2 values are not exported"),
-    (lambda x: x.atan(), "BITCAST of float32 is not exported"), (3, "give a function")])
+    (lambda x: x.half().bitcast(lt.int16), "bits of float16 as int16 are not"),
+    (3, "give a function")])
 def test_what_a_file_cannot_do_is_refused(function: Any, words: str) -> None:
     with pytest.raises(lt.ArgumentError, match=words):
         lt.onnx.export(function, lt.ones(3))

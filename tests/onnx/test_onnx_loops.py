@@ -162,7 +162,7 @@ def is_one_program(model: Any) -> bool:
     return all(plan.whole is not None for plan in model._program._plans.values())
 
 
-def counted(nodes: list[Any], states: str, given: str, inputs: list[Any], steps: int,
+def counted(nodes: list[Any], states: str, given: str, inputs: list[Any], steps: Any,
             initializers: Any = ()) -> Any:
     """A Loop of so many steps, whose body has the number i."""
     names = [x.name for x in inputs if x.name.endswith("0")]
@@ -278,3 +278,19 @@ def test_a_recurrent_layer_is_as_large_whatever_its_steps(kind: str) -> None:
         y = function(x, w, r, None, lengths, direction="bidirectional")[0]
         sizes.append(len(toposort([y.node])))
     assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("steps", [[3, 4], []])
+def test_a_loop_whose_number_of_steps_is_no_number_is_refused(steps: list[int]) -> None:
+    model = counted([node("Add", "s s", "t")], "t", "", [value("s0", FLOAT, [2])],
+                    np.array(steps, np.int64))
+    with pytest.raises(lt.ArgumentError, match=r"Loop of ai\.onnx"):
+        model([np.zeros(2, np.float32)])
+
+
+def test_a_loop_without_an_end_is_refused() -> None:
+    body = subgraph([node("Add", "s s", "t"), node("Identity", "c", "goes")],
+                    [value("i", INT64, []), value("c", BOOL, []), value("s")], "goes t")
+    model = loaded([node("Loop", "- - s", "y", body=body)], [value("s", FLOAT, [2])], "y")
+    with pytest.raises(lt.ArgumentError, match="has no end"):
+        model([np.zeros(2, np.float32)])

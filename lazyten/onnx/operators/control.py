@@ -9,7 +9,7 @@ from lazyten.onnx.repeating import BLOCK, Block, Body, Step
 from lazyten.onnx.scanning import along
 from lazyten.onnx.table import operator
 from lazyten.onnx.values import Value, to_array, to_tensor
-from lazyten.support.errors import ShapeError
+from lazyten.support.errors import ArgumentError, ShapeError
 
 
 def _flag(value: Value, what: str) -> bool:
@@ -68,6 +68,9 @@ def loop(trips: Value = None, condition: Value = None, *initial: Value, body: Bo
     count = sys.maxsize if trips is None else int(to_array(trips).item())
     going = condition is None or _flag(condition, "the condition")
     looks = not body.always_goes()
+    if trips is None and going and not looks:
+        raise ArgumentError("a loop of no number of steps, whose condition always holds, has no "
+                            "end")
     carried, states = list(initial), len(initial)
     if (not going or count <= 0) and outputs > states:
         return (*carried, *_of_no_steps(body, [

@@ -137,13 +137,36 @@ def affine_grid(theta: T, size: Array, *, align_corners: int = 0) -> T:
     return F.affine_grid(theta, check_size(size, "grid"), bool(align_corners))
 
 
-def _weights(places: T, size: int) -> T:
-    """Weights of linear interpolation: [..., size] for each position; 0 outside by a pixel."""
+def _neighbours(places: Array, size: int) -> list[tuple[Array, Array]]:
+    """The positions before and behind each place of an axis, and their weights in a linear
+    interpolation; 0 for places outside by more than a pixel."""
+    at = places.clip(0, size - 1)
+    before = np.floor(at).astype(np.int64)
+    behind, part = np.minimum(before + 1, size - 1), at - before
     inside = (places >= -1) & (places <= size)
-    at = places.clamp(0, size - 1)
-    grid = lt.arange(size, device=places.device, dtype=places.dtype)
-    near = (1 - (at[..., None] - grid).abs()).clamp(min=0)
-    return near * inside[..., None].to(near.dtype)
+    return [(before, (1 - part) * inside), (behind, part * inside)]
+
+
+def _weights(places: Array, size: int, like: T) -> T:
+    """Weights of linear interpolation: [places, size]."""
+    found = np.zeros((len(places), size), np.float32)
+    for positions, weights in _neighbours(places, size):
+        found[np.arange(len(places)), positions] += weights
+    return lt.tensor(found, device=like.device).to(like.dtype)
+
+
+def _greatest_neighbours(image: T, rows: Array, columns: Array) -> T:
+    """The greatest of the four weighted neighbours of each place, as the standard has it:
+    [channels, rows, columns]."""
+    best: T | None = None
+    for y, high in _neighbours(rows, image.shape[1]):
+        for x, wide in _neighbours(columns, image.shape[2]):
+            y_at, x_at = (lt.tensor(v, device=image.device) for v in (y, x))
+            weights = lt.tensor((high[:, None] * wide).astype(np.float32), device=image.device)
+            values = image.index_select(1, y_at).index_select(2, x_at) * weights.to(image.dtype)
+            best = values if best is None else lt.maximum(best, values)
+    assert best is not None
+    return best
 
 
 @operator("RoiAlign", since=16, host="rois batch_indices")
@@ -166,14 +189,14 @@ def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
             each = max(each, 1)
             check_size([each, count, size], "samples")
             places = start + (np.arange(count * each) + 0.5) * extent / (count * each)
-            parts.append((_weights(lt.tensor(places.astype(np.float32), device=x.device), size)
-                          .to(x.dtype), each))
+            parts.append((places.astype(np.float32), each))
         (rows, a), (columns, b) = parts
         if mode == "avg":
-            whole = rows @ x[batch] @ columns.mT
+            whole = _weights(rows, x.shape[2], x) @ x[batch] @ _weights(columns, x.shape[3], x).mT
             found.append(whole.reshape(-1, output_height, a, output_width, b).mean((2, 4)))
         else:
-            found.append(_roi_extremes(x[batch], rows, columns, a, b))
+            found.append(_greatest_neighbours(x[batch], rows, columns).reshape(
+                -1, output_height, a, output_width, b).amax((2, 4)))
     if not found:
         return lt.zeros(0, x.shape[1], output_height, output_width, dtype=x.dtype, device=x.device)
     return lt.stack(found)
@@ -188,19 +211,6 @@ def roi_align_10(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
                      coordinate_transformation_mode="output_half_pixel",
                      output_height=output_height, output_width=output_width,
                      sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)
-
-
-def _roi_extremes(image: T, rows: T, columns: T, a: int, b: int) -> T:
-    """The greatest weighted neighbour of all samples in a bin, as the standard has it."""
-    h, w = rows.shape[0] // a, columns.shape[0] // b
-    best: T | None = None
-    for i in range(a):
-        for j in range(b):
-            weights = rows[i::a][:, None, :, None] * columns[j::b][None, :, None, :]
-            values = (image[:, None, None] * weights).amax((-2, -1))
-            best = values if best is None else lt.maximum(best, values)
-    assert best is not None
-    return best.reshape(-1, h, w)
 
 
 @operator("MaxRoiPool", host="rois")

@@ -19,6 +19,7 @@ Files, in reading order:
 - sizes.py: what follows from sizes as nodes.
 - writer.py: nodes, constants and their names.
 - wider.py: types that operators are written in.
+- bits.py: bits of floats.
 - scans.py: scans, which have a body.
 - movements.py: ops that make arrays or move elements.
 - rules.py: ops that compute, and the table of all.

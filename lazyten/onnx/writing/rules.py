@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from lazyten.ir.ops import IDENTITY_OPS, Op
-from lazyten.onnx.writing import movements, scans, wider
+from lazyten.onnx.writing import bits, movements, scans, wider
 from lazyten.onnx.writing.alike import Term
 from lazyten.onnx.writing.varying import Size, at_least
 from lazyten.onnx.writing.writer import TYPES, Writer
@@ -127,6 +127,8 @@ def elementwise(w: Writer, term: Term) -> str:
         return w.add("Add", w.add("Mul", *names[:2]), names[2])
     if op is Op.CMPNE:
         return w.add("Not", w.add("Equal", *names))
+    if op is Op.BITCAST:
+        return bits.bitcast(w, term, names[0])
     if op is Op.CAST:
         return w.add("Cast", names[0], to=TYPES[term.dtype.name])
     if op is Op.EXP2:
