@@ -51,8 +51,8 @@ MANY_USES = 4
 how each of them depends on the loop, which takes longer than all else and finds nothing: what is
 in a loop has to be there."""
 GATHERED = (4, 8)
-"""Bytes of elements that processors gather. Under a mask it takes as long as lane by lane, and LLVM a
-tenth; without one some processors take twice as long as for loads of their own."""
+"""Bytes of elements that processors gather. Under a mask it takes as long as lane by lane, and LLVM
+a tenth; without one some processors take twice as long as for loads of their own."""
 LONG = 512
 """Iterations beside which it does not count how lanes that are far apart are stored: then by one
 instruction, which LLVM compiles ten times as fast as one a lane, but some processors run slower."""
