@@ -94,7 +94,7 @@ def _replaced(roots: Sequence[Node], done: dict[Node, Node],
 
 def merge_ranges(sink: Node) -> Node:
     """Make one loop of two wherever every index steps through them as through one, two of one that
-    the indices of a reduction divide by a constant, and one of reductions over the same data."""
+    indices divide by a constant, and one of reductions over the same data."""
     sink = _merged(sink)
     split: list[tuple[Node, int]] = []
     while (found := _divided(sink)) is not None and not _is_rejoined(*found, split):

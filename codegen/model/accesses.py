@@ -5,7 +5,7 @@ In: what cpu_model.py counts of a kernel. Out: half cycles a use, for a vector a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazyten.codegen.instructions.instructions import MASKED
@@ -39,6 +39,10 @@ ROW_UNITS = 3.0
 """The first load from a line of an operand that is much larger than the second cache."""
 STREAM_UNITS = 3.0
 """A line of an operand that the first cache does not keep from one register tile to the next."""
+NEAR_STREAM_UNITS = 0.1
+"""The same where the second cache keeps the operand with ease: mostly hidden, so it decides between
+register tiles that take as long but for it. From 0.25 on convolutions read windows instead, which
+takes longer."""
 RUN_UNITS = 12.0
 """A run of neighbouring lines that a register tile reads anew: the first waits, the others are read
 ahead."""
@@ -104,12 +108,18 @@ class Access:
             return units + ROW_UNITS * min(step / LINE, 1.0)
         return units
 
-    def streaming_units(self, target: Target, lanes: int) -> float:
+    def streaming_units(self, target: Target, lanes: int, own: Sequence[Node]) -> float:
         """Units a use of reading `lanes` elements from beyond the first cache: those of an operand
-        that has each element once and takes half of the second cache or more."""
-        if self.load is None or 2 * packed_size(self.load) * self.itemsize < target.l2_bytes:
+        that has each element once and takes half of the second cache or more, or of which the
+        ranges of a reduction alone step through half of the first."""
+        if self.load is None:
             return 0.0
-        return STREAM_UNITS * lanes * self.itemsize / LINE
+        lines = lanes * self.itemsize / LINE
+        if 2 * packed_size(self.load) * self.itemsize >= target.l2_bytes:
+            return STREAM_UNITS * lines
+        through = math.prod(r.arg.extent for r in own if self.strides.get(r, 0) != 0)
+        is_long = 2 * through * lanes * self.itemsize > target.l1_bytes
+        return NEAR_STREAM_UNITS * lines if is_long else 0.0
 
     def sharing(self, target: Target, r: Node | None) -> int:
         """How many neighbours in a register tile share a miss, where lanes run along `r`: those

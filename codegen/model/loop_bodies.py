@@ -284,7 +284,7 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
     for access in term.accesses:
         direct = access.direct_units(inner, target, vector, width)
         if body.results:
-            fixed += access.streaming_units(target, width)
+            fixed += access.streaming_units(target, width, body.own)
         if any(access.is_neighbour(r, vector, width) for r in access.strides):
             far.append((access, direct, direct - access.lane_units(vector, width)))
         elif direct > access.units and access.load is not None:

@@ -19,8 +19,8 @@ Files, in reading order:
   decision_text.
 
 The passes from `merge` to `scalars` merge loops that every index steps through as through one, and
-those of reductions over the same data that do not need each other; make two of a loop that a
-reduction's indices divide by a constant; choose vector axes, register tiles and accumulators by a
+those of reductions over the same data that do not need each other; make two of a loop that
+indices divide by a constant; choose vector axes, register tiles and accumulators by a
 static model of the cycles (cpu_model.py; loop_bodies.py: a loop body once its vector axes are
 chosen; accesses.py: loads and stores) that knows extents, strides, reuse, masks, the number of
 vector registers and the lines that windows read. It does not know what a kernel computes.
@@ -35,9 +35,10 @@ then with the next; the last one goes to the outputs.
 
 Before all of them, index_sets.py may cut a nest in parts at constants that a loop's counter is
 compared with, as `cat` leaves them: a part reads one piece without masks, where the whole would
-read all pieces for each element. Parts are functions that one call runs after each other, each with
-decisions of its own. Only machine code has them, where a function more is a call more; kernels of
-given decisions, checked ones, and those of sizes that vary stay whole.
+read all pieces for each element. It also cuts off what stands before and behind whole periods of a
+loop that an output's index divides, as that of a diagonal. Parts are functions that one call runs
+after each other, each with decisions of its own. Only machine code has them, where a function more
+is a call more; kernels of given decisions, checked ones, and those of sizes that vary stay whole.
 
 After all other decisions optimize may make one loop of the stores 'parallel' (parallel.py), or
 one of two short ones: where the model's estimate is large, all stores have the loop, and little

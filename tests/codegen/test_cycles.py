@@ -168,6 +168,15 @@ def test_a_register_tile_of_windows_takes_whole_rows_before_parts_of_several() -
     assert dict(chosen.lanes)[columns] * dict(chosen.tile)[columns] == columns.arg.extent
 
 
+def test_a_register_tile_reads_few_lines_of_what_only_the_second_cache_keeps() -> None:
+    """As of packed filters, of which each tile goes through all channels and taps."""
+    strided = convolution(array(1, 4, 64, 58, 58), array(2, 128, 64, 3, 3), None, (2, 2), (0, 0),
+                          (1, 1), 1)
+    model = Model(merge_ranges(lower(Kernel("k", (strided,), ()))), AVX512)
+    tile, filters = dict(choose(model).tile), model.outputs[1]
+    assert tile.pop(filters) < max(tile.values())
+
+
 def test_accumulators_take_neighbours_in_memory_before_what_lies_apart() -> None:
     products = convolution(array(1, 1, 24 * 16, 18, 18), array(2, 24, 16, 16, 16), None, (1, 1),
                            (0, 0), (1, 1), 24)  # the gradient of 3x3 filters of 24 channels

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from benchmarks import programs
+from benchmarks import decisions, programs
 from benchmarks.__main__ import main
 from benchmarks.case import Case, expression
 from benchmarks.cases import CASES, convolve, input_gradient, lenet, weight_gradient
@@ -260,3 +260,18 @@ def test_the_command_prints_a_row_and_keeps_its_samples(
     [row] = json.loads(output.read_text())["rows"]
     assert len(row["results"]["numpy"]["samples_s"]) == 2
     assert "there is no device 'gpu9'" in row["results"]["lazyten:gpu9"]
+
+
+def test_kernels_of_a_network_are_timed_as_decided_and_otherwise(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    threads = lt.get_num_threads()
+    try:
+        decisions.main(["lenet", "--kernels", "2", "--others", "2"])
+    finally:
+        lt.set_num_threads(threads)
+    _, net, head, *rows = capsys.readouterr().out.splitlines()
+    assert net == "lenet" and head.startswith("kernel ") and len(rows) == 2
+    for line in rows:
+        name, launches, *figures = line.split()[:5]
+        assert name.startswith("reduce_") and int(launches) > 0
+        assert all(float(figure) > 0 for figure in figures)

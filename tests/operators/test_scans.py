@@ -14,7 +14,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import make, reshape
 from lazyten.ir.ops import Op
-from lazyten.operators.math.scans import BLOCK, cumulative_sum
+from lazyten.operators.math.scans import BLOCK, cumulative_argmax, cumulative_sum
 from lazyten.schedule.schedule import Schedule, schedule
 
 SIZES = st.integers(0, 3) | st.sampled_from([BLOCK - 1, BLOCK, BLOCK + 1, 63, 64, 65, 100])
@@ -81,3 +81,10 @@ def test_what_is_stored_beside_the_result_is_a_fraction_of_it() -> None:
     n = BLOCK**4
     stored = sum(k.numel for s in plan(n).steps for k in s.kernel.outputs)
     assert n < stored < n * (1 + 2.5 / BLOCK)
+
+
+def test_positions_of_extremes_are_scanned_in_the_bits_that_they_need() -> None:
+    x = reshape(make(Op.BUFFER, dt.float32, (), Slot(0, 4000)), (4, 1000))
+    made = schedule([cumulative_argmax(x, 1, least=False)], [(dt.float32, 4000)])
+    wide = [size for dtype, size in made.arrays if dtype is dt.int64]
+    assert wide == [4000]  # the result alone
