@@ -39,7 +39,7 @@ from lazyten.codegen.optimize.optimize import (
     tensors_of_groups,
 )
 from lazyten.codegen.render import render_llvm
-from lazyten.codegen.targets.dialect import DIALECTS, Dialect, dialect_of
+from lazyten.codegen.targets.dialect import DIALECTS, dialect_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.kernel import Kernel, held_values
@@ -220,15 +220,16 @@ def _check_accesses(job: Job, part: Part) -> Function:
 
 
 def _render(job: Job, part: Part) -> Part:
-    text, declares = renderer(job.target.language)(part.instructions)
+    text, declares = renderer(job.target)(part.instructions)
     return replace(part, text=text, declares=declares)
 
 
-def renderer(language: str | Dialect) -> Callable[[Function], tuple[str, tuple[str, ...]]]:
+def renderer(target: Target) -> Callable[[Function], tuple[str, tuple[str, ...]]]:
     """Makes a Function text, and the lines that must stand before it. ArgumentError for a language
     that there is not."""
+    language = target.language
     if language == "llvm":
-        return render_llvm.render
+        return partial(render_llvm.render, fuses=target.fuses)
     dialect = dialect_of(language)
     if dialect is None:
         raise ArgumentError(f"no renderer writes the language {language!r}; use one of "

@@ -91,7 +91,7 @@ class Template:
     def _render(self, places: tuple[int | None, ...]) -> Generated:
         job, first, made = self.job, 0, []
         slot = job.arguments + len(generated(job).scratch)
-        write = renderer(job.target.language)
+        write = renderer(job.target)
         for part, apart in zip(job.parts, self.parts, strict=True):
             count = len(apart.literals)
             function = reading(part.instructions, places[first:first + count], slot)

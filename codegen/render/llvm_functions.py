@@ -39,11 +39,7 @@ entry:
   br i1 %all, label %by_quotient, label %by_function
 by_quotient:
   %quotient = call $float @llvm.trunc.$suffix($float %ratio)
-  %given = fneg $float %quotient
-  %rest = call $float @llvm.fma.$suffix($float %given, $float %y, $float %x)
-  %past = fcmp olt $float %rest, $zero
-  %back = fadd $float %rest, %y
-  %size = select $mask %past, $float %back, $float %rest
+$rest
   %result = call $float @llvm.copysign.$suffix($float %size, $float %a)
   ret $float %result
 by_function:
@@ -51,23 +47,46 @@ by_function:
   ret $float %called
 }""")
 
+_FUSED = Template("""\
+  %given = fneg $float %quotient
+  %rest = call $float @llvm.fma.$suffix($float %given, $float %y, $float %x)
+  %past = fcmp olt $float %rest, $zero
+  %back = fadd $float %rest, %y
+  %size = select $mask %past, $float %back, $float %rest""")
+
+_WIDE = Template("""\
+  %q = fpext $float %quotient to $double
+  %wide.x = fpext $float %x to $double
+  %wide.y = fpext $float %y to $double
+  %taken = fmul $double %q, %wide.y
+  %rest = fsub $double %wide.x, %taken
+  %past = fcmp olt $double %rest, $zero
+  %back = fadd $double %rest, %wide.y
+  %exact = select $mask %past, $double %back, $double %rest
+  %size = fptrunc $double %exact to $float""")
+
 
 @lru_cache
-def remainder(dtype: DType, lanes: int) -> Defined:
+def remainder(dtype: DType, lanes: int, fuses: bool) -> Defined | None:
     """What a division of float32 or float64 rounded towards 0 leaves, exactly, with the dividend's
-    sign.
+    sign. fuses: see Target; without it None for float64.
 
     Where all quotients are integers that the type has, below 2**24 or 2**53, they have an error of
     1 at most, and what they leave is rounded once: it is below the divisor and a multiple of its
-    last bit, so not at all. For others, NaN and infinities C's fmod is called, one lane at a time,
-    as LLVM would do for all.
+    last bit, so not at all. Their products with a divisor of float32 have 48 bits: exact in
+    float64. For others, NaN and infinities C's fmod is called, one lane at a time, as LLVM would do
+    for all.
     """
+    if not fuses and dtype is dt.float64:
+        return None
     kind, name = type_name(dtype, lanes), suffix(dtype, lanes)
-    function = f"lazyten_remainder.{name}"
+    function, work = f"lazyten_remainder.{name}", dtype if fuses else dt.float64
+    words = {"float": kind, "double": type_name(dt.float64, lanes), "suffix": name,
+             "mask": type_name(dt.bool_, lanes), "zero": literal(0, work, lanes)}
+    rest = (_FUSED if fuses else _WIDE).substitute(words)
     text = _REMAINDER.substitute(
-        float=kind, mask=type_name(dt.bool_, lanes), suffix=name, function=function, lanes=lanes,
-        limit=literal(EXACT[dtype], dtype, lanes), infinity=literal(math.inf, dtype, lanes),
-        zero=literal(0, dtype, lanes))
+        words, rest=rest, function=function, lanes=lanes,
+        limit=literal(EXACT[dtype], dtype, lanes), infinity=literal(math.inf, dtype, lanes))
     return Defined(function, text, tuple(
         f"declare {kind} @llvm.{op}.{name}({', '.join([kind] * arguments)})"
-        for op, arguments in (("fabs", 1), ("trunc", 1), ("fma", 3), ("copysign", 2))))
+        for op, arguments in (("fabs", 1), ("trunc", 1), ("copysign", 2), ("fma", 3))[:3 + fuses]))

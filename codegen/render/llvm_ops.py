@@ -16,7 +16,9 @@ from lazyten.ir.ops import Op
 
 
 class Emitter(Protocol):
-    """What a row needs of the renderer."""
+    """What a row needs of the renderer. fuses: see Target."""
+
+    fuses: bool
 
     def line(self, text: str) -> str:
         """Append `%new = text`; gives the new name."""
@@ -94,10 +96,11 @@ def _floor(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str
 
 
 def _remainder(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    if dtype not in EXACT:
+    found = remainder(dtype, lanes, out.fuses) if dtype in EXACT else None
+    if found is None:
         return _pick("frem", "srem", "urem")(out, dtype, lanes, args)
     kind = type_name(dtype, lanes)
-    return out.call(remainder(dtype, lanes), kind, *((kind, a) for a in args))
+    return out.call(found, kind, *((kind, a) for a in args))
 
 
 def convert(out: Emitter, source: DType, target: DType, lanes: int, x: str) -> str:

@@ -58,9 +58,10 @@ LONG = 512
 instruction, which LLVM compiles ten times as fast as one a lane, but some processors run slower."""
 
 
-def render(function: Function) -> tuple[str, tuple[str, ...]]:
-    """The text of the function, and the declarations of the intrinsics it calls."""
-    renderer = _Renderer(function)
+def render(function: Function, fuses: bool) -> tuple[str, tuple[str, ...]]:
+    """The text of the function, and the declarations of the intrinsics it calls. fuses: see Target.
+    """
+    renderer = _Renderer(function, fuses)
     renderer.block(function.body)
     head = [f"define void @{function.name}(ptr noalias %args) nounwind {{", "entry:"]
     tail = ["  ret void", "}"]
@@ -95,8 +96,8 @@ class _Base:
 
 
 class _Renderer:
-    def __init__(self, function: Function) -> None:
-        self.function = function
+    def __init__(self, function: Function, fuses: bool) -> None:
+        self.function, self.fuses = function, fuses
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.masks: dict[Value, tuple[Value, ...]] = {}

@@ -30,7 +30,8 @@ class Target:
     computed in integers and float32. async_copies: whether local memory is filled while work items
     compute. adds_pairs: whether an instruction multiplies integers of 16 bits and adds neighbouring
     products. masked_loads: whether instructions read and write those of neighbouring elements, of 4
-    or 8 bytes, that a mask says, and no others. dtypes: element types that kernels may use.
+    or 8 bytes, that a mask says, and no others. fuses: whether an instruction multiplies and adds
+    with one rounding. dtypes: element types that kernels may use.
     """
 
     name: str = "generic"
@@ -51,6 +52,7 @@ class Target:
     async_copies: bool = False
     adds_pairs: bool = False
     masked_loads: bool = False
+    fuses: bool = False
     dtypes: frozenset[DType] = field(default=frozenset(dt.ALL), repr=False)  # in no fixed order
 
     @property
@@ -64,5 +66,6 @@ class Target:
         return f"{self.name}-{self.vector_bytes}x{self.vector_registers}"
 
 
-AVX2 = Target("avx2", 32, 16, threads=True, adds_pairs=True, masked_loads=True)
+AVX2 = Target("avx2", 32, 16, threads=True, adds_pairs=True, masked_loads=True,
+              fuses=True)
 """x86-64 with AVX2, and threads: what golden tests render for."""

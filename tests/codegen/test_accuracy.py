@@ -6,6 +6,7 @@ NumPy doing the decomposed ops one by one, where they never are.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import mpmath
@@ -267,8 +268,12 @@ def test_remainders_are_worked_out_in_vectors(dtype: DType) -> None:
     """Only what large quotients leave is worked out lane by lane."""
     a, b = (make(Op.BUFFER, dtype, (), Slot(i, 64)) for i in (1, 2))
     kernel = Kernel("kernel", (elementwise(Op.MOD, a, b),), ((dtype, 64),) * 2)
-    text = generate(kernel, AVX2).source
-    assert f"@lazyten_remainder.v{AVX2.vector_bytes // dtype.itemsize}f{dtype.bits}(" in text
+    made = generate(kernel, AVX2)
+    assert f"@lazyten_remainder.v{AVX2.vector_bytes // dtype.itemsize}f{dtype.bits}(" in made.source
+    assert any("@llvm.fma." in line for line in made.declares)
+    made = generate(kernel, replace(AVX2, fuses=False))  # where that would be a call for each
+    assert ("@lazyten_remainder." in made.source) is (dtype is dt.float32)
+    assert not any("@llvm.fma." in line for line in made.declares)
 
 
 @pytest.mark.parametrize("name", ["x86-64-v3", "host"])

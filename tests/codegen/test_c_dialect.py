@@ -87,4 +87,4 @@ def test_a_language_may_be_a_record_of_its_own() -> None:
 
 def test_a_language_that_there_is_not_is_named() -> None:
     with pytest.raises(ArgumentError, match="'basic'; use one of llvm, opencl, clang-opencl"):
-        renderer("basic")
+        renderer(Target(language="basic"))

@@ -9,7 +9,6 @@ import math
 import shutil
 import subprocess
 from collections.abc import Mapping
-from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -30,17 +29,6 @@ needs_wasmtime = pytest.mark.skipif(find_spec("wasmtime") is None,
 AS_C = pytest.param(".c", marks=needs_cc)
 AS_WASM = pytest.param(".wasm", marks=needs_wasmtime)
 WAYS = [AS_C, ".o", AS_WASM]
-
-
-def fused(a: float, b: float, c: float) -> float:
-    """a * b + c, rounded once."""
-    if not all(map(math.isfinite, (a, b, c))):
-        return a * b + c
-    return float(Fraction(a) * Fraction(b) + Fraction(c))
-
-
-SURROUNDINGS = {"fmodf": math.fmod, "fmod": math.fmod, "fmaf": fused, "fma": fused}
-"""What WebAssembly may import."""
 """Endings of files that this machine can run."""
 
 
@@ -85,8 +73,9 @@ class Loaded:
 
         self.store = wasmtime.Store()
         module = wasmtime.Module.from_file(self.store.engine, str(path))
-        given = [wasmtime.Func(self.store, i.type, SURROUNDINGS[i.name or ""])
-                 for i in module.imports]
+        kinds = {"fmodf": wasmtime.ValType.f32(), "fmod": wasmtime.ValType.f64()}
+        given = [wasmtime.Func(self.store, wasmtime.FuncType([kind, kind], [kind]), math.fmod)
+                 for kind in (kinds[i.name or ""] for i in module.imports)]
         self.exports = wasmtime.Instance(self.store, module, given).exports(self.store)
 
     def _names(self, memory: Memory) -> list[str]:
