@@ -38,6 +38,12 @@ def test_a_value_is_an_error(look: Callable[[Any], Any]) -> None:
     assert isinstance(caught.value, NotImplementedError)
 
 
+@pytest.mark.parametrize("look", [lambda x: x.tolist(), lambda x: x.item(), np.asarray, float])
+def test_a_number_that_fills_a_tensor_is_no_value(look: Callable[[Any], Any]) -> None:
+    with pytest.raises(lt.NoValuesError, match="to_empty"):
+        look(lt.zeros((), device="meta"))
+
+
 def test_what_goes_there_is_forgotten_and_what_is_written_there_is_nothing() -> None:
     x = lt.ones(2, 3, requires_grad=True)
     assert x.to("meta").is_meta and x.detach().to("meta").shape == (2, 3)

@@ -14,6 +14,7 @@ from lazyten.ir import ops
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Shape
 from lazyten.storage import tracing
+from lazyten.storage.device import executor
 from lazyten.storage.placement import default_device, has_values
 from lazyten.storage.storage import READING
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
@@ -52,7 +53,8 @@ class Values(Handle[Tensor]):
         """The values as a new NumPy array, of float32 where NumPy lacks the type."""
         tracing.refuse(*READING)
         number = self._storage.number
-        if number is not None:
+        if number is not None and has_values(self.device):
+            executor(self._storage.device)  # which may be missing
             values = filled(number, self.shape, self.dtype)
         else:
             self.realize()
