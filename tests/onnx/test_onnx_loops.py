@@ -229,7 +229,8 @@ def test_a_scan_is_one_program_whatever_its_directions() -> None:
 @pytest.mark.parametrize("case", ["large", "outside", "grows"])
 def test_what_a_scan_cannot_do_runs_by_steps(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """States that take too much memory, an index that has to be checked, a state that grows."""
-    monkeypatch.setattr("lazyten.operators.arrays.loops.KEPT_BYTES", 100)
+    if case == "large":
+        monkeypatch.setattr("lazyten.operators.arrays.loops.KEPT_BYTES", 100)
     nodes = {"large": [node("Add", "s x", "t")],
              "outside": [node("Gather", "x i", "xi"), node("Add", "s xi", "t")],
              "grows": [node("Concat", "s x", "t", axis=0)]}[case]
