@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ContextDecorator
 from enum import Enum
-from pathlib import Path
 from typing import Any, Self
 
 from lazyten.pytorch.refusals import refused
@@ -169,7 +168,7 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None,
         folder = path_of(dir_name, "tensorboard_trace_handler", "a folder")
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{worker_name or os.getpid()}.{time.time_ns()}.pt.trace.json"
-        profiled.export_chrome_trace(Path(folder) / name)
+        profiled.export_chrome_trace(folder / name)
     return written
 
 

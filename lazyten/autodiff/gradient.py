@@ -14,7 +14,7 @@ from lazyten.autodiff import hooks
 from lazyten.autodiff.arithmetic import add
 from lazyten.autodiff.vjp_rules import VJP
 from lazyten.autodiff.watching import runs_none, watched
-from lazyten.ir.node import Node, make, reshape, substitute, toposort
+from lazyten.ir.node import Node, make, reshape, substitute, toposort, unmoved
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import unrolled
 from lazyten.ir.unknown import unknown
@@ -100,9 +100,7 @@ def _saves_nothing(node: Node) -> bool:
 
 
 def _is_constant(node: Node) -> bool:
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node.op is Op.CONST
+    return unmoved(node).op is Op.CONST
 
 
 Sources = dict[Node, Sequence[Node]]

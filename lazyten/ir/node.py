@@ -382,6 +382,13 @@ def unshaped(node: Node) -> Node:
     return node
 
 
+def unmoved(node: Node) -> Node:
+    """What a node is a view of, through all movement ops."""
+    while node.op in MOVEMENT:
+        node = node.src[0]
+    return node
+
+
 def iota(count: int) -> Node:
     """The index numbers 0, 1, .. count - 1."""
     return make(Op.IOTA, dt.INDEX, (), count)

@@ -83,6 +83,10 @@ class Operands(Values[Tensor]):
         raise error(f"{operation} of a tensor and {type(value).__name__} {value!r:.40}: the other "
                     f"operand must be a tensor, an array or a number")
 
+    def _operand_here(self, value: Any, operation: str) -> Tensor | Scalar:
+        """The same, of which a zero-dim tensor of the cpu is copied to this device."""
+        return self._operand(on_one_device(self, value)[1], operation)
+
     def _tensor(self, value: Any, operation: str) -> Tensor:
         """Another tensor, on this device. DTypeError for anything else."""
         if not isinstance(value, Handle):
@@ -130,8 +134,10 @@ class Operands(Values[Tensor]):
 def on_one_device(*operands: Any) -> tuple[Any, ...]:
     """Operands, of which zero-dim tensors of the cpu are copied to the device of the others."""
     tensors = [x for x in operands if isinstance(x, Handle)]
+    if len({t.device for t in tensors}) < 2:
+        return operands
     home = next((t.device for t in tensors if not _is_number(t)), None)
-    if home is None or all(t.device == home for t in tensors):
+    if home is None:
         return operands
     return tuple([x._copied_to(home) if isinstance(x, Handle) and _is_number(x) else x
                   for x in operands])

@@ -8,7 +8,7 @@ from lazyten.execution import background
 from lazyten.execution import realization as _realization
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.keywords import also_named
-from lazyten.frontend.core.operands import Operands, node_of, on_one_device
+from lazyten.frontend.core.operands import Operands, node_of
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, make, reshape
 from lazyten.ir.ops import Op
@@ -92,7 +92,7 @@ class Writing(Operands[Tensor]):
         return self
 
     def _in_place(self, operation: str, function: Callable[..., Node], other: Any) -> Self:
-        right = self._operand(on_one_device(self, other)[1], operation)
+        right = self._operand_here(other, operation)
         others = [right] if isinstance(right, Handle) else []
         return self._update(operation, function(self.node, node_of(right)), *others)
 

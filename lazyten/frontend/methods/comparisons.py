@@ -5,7 +5,7 @@ from typing import Any
 
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.in_place import in_place
-from lazyten.frontend.core.operands import node_of, on_one_device
+from lazyten.frontend.core.operands import node_of
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import elementwise as ew
@@ -135,8 +135,7 @@ class ComparisonMethods(TensorCore[Tensor]):
         """The elements held between min and max, numbers or tensors; NaN stays."""
         if min is None and max is None:
             raise ArgumentError("clamp: give min, max or both")
-        _, *bounds = on_one_device(self, min, max)
-        low, high = [None if b is None else self._operand(b, "clamp") for b in bounds]
+        low, high = [None if b is None else self._operand_here(b, "clamp") for b in (min, max)]
         shapes.broadcast([t.shape for t in (self, low, high) if isinstance(t, Handle)], "clamp")
         node = ew.clip(self.node, None if low is None else node_of(low),
                        None if high is None else node_of(high))

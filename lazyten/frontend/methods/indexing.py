@@ -9,7 +9,6 @@ import numpy as np
 
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.keywords import also_named
-from lazyten.frontend.core.operands import on_one_device
 from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.core.writing import without_leading_ones
 from lazyten.frontend.methods.gathering import adder
@@ -190,7 +189,7 @@ class IndexingMethods(TensorCore[Tensor]):
 
     def _set_where(self, index: Any, value: Any) -> None:
         """Assignment through index arrays."""
-        other = self._operand(on_one_device(self, value)[1], "assignment")
+        other = self._operand_here(value, "assignment")
         one = not isinstance(other, Handle) or other.numel() == 1
         alone = not isinstance(index, tuple) and _is_array(index)
         if one and alone:  # of a mask the elements need not be counted
@@ -235,7 +234,7 @@ class IndexingMethods(TensorCore[Tensor]):
             raise DTypeError(f"index_put_: the indices are {indices!r:.60}; give a list of tensors "
                              f"of integers or bools, one for each axis")
         view, selection, arrays = self._selected(tuple(indices), "index_put_")
-        given = self._operand(on_one_device(self, values)[1], "index_put_")
+        given = self._operand_here(values, "index_put_")
         view._put(selection, given, arrays, accumulate, "index_put_")
         return self
 

@@ -17,10 +17,10 @@ import numpy as np
 from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, expand, make, move, reshape, substitute, toposort
-from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Array, Op
+from lazyten.ir.node import Node, expand, make, reshape, substitute, toposort, unmoved
+from lazyten.ir.ops import IDENTITY_OPS, Array, Op
 from lazyten.ir.scan import Body, leaf, part, scan
-from lazyten.operators.arrays.recurrences import shifted
+from lazyten.operators.arrays.recurrences import row_at, shifted
 
 Nodes = Sequence[Node]
 Step = Callable[[Nodes, Nodes], tuple[Nodes, Nodes]]
@@ -124,7 +124,7 @@ class _Loop:
             self.rows[bare] = part(found, body, number, n.shape)
         for s in states:
             rows = self.rows[_bare(s.after)]
-            self.ends[s.leaf] = _at(rows, 0 if self.reverse else self.length - 1)
+            self.ends[s.leaf] = row_at(rows, 0 if self.reverse else self.length - 1)
             self.rows[s.leaf] = shifted(rows, s.first, self.reverse)
         return True
 
@@ -141,7 +141,8 @@ class _Loop:
                 continue
             if any(s in inside or s in same for s in n.src):
                 inside.add(n)
-                same.update((_unmoved(s),) * 2 for s in n.src if s in stored and s not in inside)
+                same.update((unmoved(s),) * 2  # steps read it where it lies, and nothing is copied
+                            for s in n.src if s in stored and s not in inside)
             elif n.op is Op.BUFFER or any(s in stored for s in n.src):
                 stored.add(n)
         same.update((n, n) for n in outputs if n in stored)
@@ -161,18 +162,6 @@ def _bare(node: Node) -> Node:
     while node.op is Op.RESHAPE or node.op in IDENTITY_OPS:
         node = node.src[0]
     return node
-
-
-def _unmoved(node: Node) -> Node:
-    """What a view is of: steps read that where it lies, and nothing is copied before them."""
-    while node.op in MOVEMENT:
-        node = node.src[0]
-    return node
-
-
-def _at(rows: Node, place: int) -> Node:
-    shape = rows.shape[1:]
-    return reshape(move(Op.SHRINK, rows, ((place, place + 1), *((0, n) for n in shape))), shape)
 
 
 def _is_checked(outputs: Nodes, own: Nodes, counter: int | None, length: int) -> bool:

@@ -135,7 +135,7 @@ class _Recurrence:
         dfirst, dx, dh, dp = self._shared_out(
             [part(rows, body, i, n.shape) for i, n in enumerate(body.outputs)])
         last = xs.shape[0] - 1 if self.reverse else 0
-        found: list[Node | None] = [dx, *[None] * self.masked, *(_at(d, last) for d in dfirst),
+        found: list[Node | None] = [dx, *[None] * self.masked, *(row_at(d, last) for d in dfirst),
                                     _product_over_steps(dh, before[0])]
         if weights.bias is not None:
             found.append(reshape(reduce(dh, Op.ADD, (0, 1)), weights.bias.shape))
@@ -220,7 +220,7 @@ def _chosen(there: Node, a: Node, b: Node) -> Node:
     return ew.where(ew.broadcast_to(there, a.shape), a, b)
 
 
-def _at(xs: Node, t: int) -> Node:
+def row_at(xs: Node, t: int) -> Node:
     """xs[t]."""
     part = move(Op.SHRINK, xs, ((t, t + 1), *((0, n) for n in xs.shape[1:])))
     return reshape(part, xs.shape[1:])
@@ -261,7 +261,7 @@ def recurrent(cell: Cell, xs: Node, states: States, weights: Sequence[Node | Non
                        weights[2] is not None, reverse)
     rows = ew.with_gradient(rule.rows(given), given, rule)
     after = rule.parts(rows, given)
-    return after[0], tuple(_at(s, 0 if reverse else xs.shape[0] - 1) for s in after)
+    return after[0], tuple(row_at(s, 0 if reverse else xs.shape[0] - 1) for s in after)
 
 
 # ---- sequences of different lengths --------------------------------------------------------------

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import lazyten as lt
+from lazyten.onnx.operators.indexing import gather
 from lazyten.onnx.schemas import MICROSOFT
 from lazyten.onnx.table import operator
 from lazyten.onnx.values import Value
@@ -80,7 +81,7 @@ def gather_quantized(data: Value, indices: T, scales: T, zero_points: Value = No
     spread = along + indices.ndim - 1 if along > axis else along
 
     def taken(x: T) -> T:
-        return _taken(x, indices, axis).movedim(spread, -1)
+        return gather(x, indices, axis=axis).movedim(spread, -1)  # type: ignore[no-any-return]
     values, factor = taken(whole), taken(scales)
     size = values.shape[-1]
     if zero_points is not None:
@@ -96,10 +97,3 @@ def _numbers(x: Value, bits: int, packed: bool, dtype: lt.DType) -> T:
     if not isinstance(x, lt.Tensor):
         return lt.tensor(x.astype("int8")).to(dtype)
     return (unpacked(x, bits) if packed else x).to(dtype)
-
-
-def _taken(x: T, indices: T, axis: int) -> T:
-    """Slices at places that may count from the end."""
-    places = indices.reshape(-1).to(lt.int64)
-    found = x.index_select(axis, lt.where(places < 0, places + x.shape[axis], places))
-    return found.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])
