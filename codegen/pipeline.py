@@ -281,7 +281,7 @@ PASSES = (
     Pass("name", always, _name),
     Pass("check_values", lambda job: bool(job.kernel.checks), _check_values),
     _loops("decompose", _any, lambda job, part: make(
-        part.sink.op, part.sink.dtype, tuple(decompose(part.sink.src, job.target.halves)))),
+        part.sink.op, part.sink.dtype, tuple(decompose(part.sink.src, job.target)))),
     _code("linearize", _any, _linearize),
     _code("check_accesses", _is_checked, _check_accesses),
     _code("narrow", _is_narrowed, lambda job, part: narrow(part.instructions)),

@@ -12,12 +12,12 @@ Files, in reading order:
 - half.py: The 8- and 16-bit floats in float32: machine code has none of them.
 - power.py: POW: cheap forms for common constant exponents, then by logarithm, then integers by
   squaring.
-- sine.py: SIN and COS of float32 and float64, right for huge arguments too: x/pi modulo 2 is
-  exact enough.
+- sine.py: SIN and COS of float32 and float64, right for huge arguments too: x/pi modulo 2 is exact
+  enough.
 - transcendental.py: EXP, EXP2 and LOG2 of float32 and float64, from arithmetic, integer shifts
   and bit patterns.
-- double_double.py: Sums of two float64s: a value as high + low, about 106 bits, in plain float64
-  operations.
+- double_double.py: Sums of two floats: a value as high + low, some 106 bits of float64, 48 of
+  float32.
 
 `decompose`: writes what machines lack in simple ops, on nodes, so that all targets get the same
 bits: transcendental functions, POW, 8- and 16-bit floats, saturating casts, shifts out of range.

@@ -15,20 +15,23 @@ from lazyten.codegen.numerics.half import lower_halves
 from lazyten.codegen.numerics.power import power
 from lazyten.codegen.numerics.sine import cos, sin
 from lazyten.codegen.numerics.transcendental import exp, exp2, log2
-from lazyten.codegen.targets.native_half import SOFTWARE, NativeHalves
+from lazyten.codegen.targets.target import Target
+from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, rewrite
 from lazyten.ir.ops import Op
 from lazyten.symbolic.bounds import bounds
 
 
-def decompose(stores: Sequence[Node], native: NativeHalves = SOFTWARE) -> list[Node]:
-    """The same stores in simple ops, and in what a device does with 16-bit floats."""
-    return rewrite(lower_halves(stores, native), _rule)
+def decompose(stores: Sequence[Node], target: Target) -> list[Node]:
+    """The same stores in simple ops, and in what a device does with 16-bit floats and float64."""
+    wide = dt.float64 in target.dtypes
 
-
-def _rule(node: Node) -> Node | None:
-    row = _ROWS.get(node.op)
-    return None if row is None else row(node)
+    def rule(node: Node) -> Node | None:
+        if node.op in _WIDENED:
+            return _WIDENED[node.op](*node.src, wide)
+        row = _ROWS.get(node.op)
+        return None if row is None else row(node)
+    return rewrite(lower_halves(stores, target.halves), rule)
 
 
 def _guard_shift(node: Node) -> Node | None:
@@ -45,13 +48,12 @@ def _guard_shift(node: Node) -> Node | None:
     return where(inside, shift(value, where(inside, count, 0)), 0)
 
 
+_WIDENED: dict[Op, Callable[..., Node]] = {Op.SIN: sin, Op.COS: cos, Op.POW: power}
+"""Those whose float32 is computed in float64 where a device has it."""
 _ROWS: dict[Op, Callable[[Node], Node | None]] = {
     Op.EXP: lambda node: exp(node.src[0]),
     Op.EXP2: lambda node: exp2(node.src[0]),
     Op.LOG2: lambda node: log2(node.src[0]),
-    Op.SIN: lambda node: sin(node.src[0]),
-    Op.COS: lambda node: cos(node.src[0]),
-    Op.POW: lambda node: power(*node.src),
     Op.CAST: guard_cast,
     Op.SHL: _guard_shift,
     Op.SHR: _guard_shift,

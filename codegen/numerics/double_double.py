@@ -1,6 +1,7 @@
-"""Sums of two float64s: a value as high + low, about 106 bits, in plain float64 operations.
+"""Sums of two floats: a value as high + low, some 106 bits of float64, 48 of float32.
 
-In and out: LOOP expressions. sine.py and power.py use it where 53 bits on the way are not enough.
+In and out: LOOP expressions. sine.py and power.py use it where a float's own bits on the way
+are not enough.
 After T. J. Dekker, "A floating-point technique for extending the available precision" (1971).
 Nothing here needs a fused multiply-add. A target must not fuse what is not a MULACC.
 """
@@ -9,9 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lazyten.codegen.numerics.expression import Operand, add, mul, muladd, sub
+from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, const
 
-_SPLITTER = float(2**27 + 1)
+_SPLITTER = {dt.float32: 2.0**12 + 1, dt.float64: 2.0**27 + 1}
 
 
 class Pair(NamedTuple):
@@ -28,8 +30,8 @@ def fast_sum(a: Operand, b: Node) -> Pair:
 
 
 def _halves(a: Node) -> Pair:
-    """a as two numbers of 26 bits; |a| below 2**996."""
-    wide = mul(a, _SPLITTER)
+    """a as two numbers of half its bits; |a| below 2**996, of float32 2**115."""
+    wide = mul(a, _SPLITTER[a.dtype])
     high = sub(wide, sub(wide, a))
     return Pair(high, sub(a, high))
 
@@ -44,7 +46,7 @@ def product(a: Node, b: Node) -> Pair:
 
 
 def multiply(x: Pair, y: Pair) -> Pair:
-    """x * y to about 100 bits."""
+    """x * y to about 100 bits, of float32 44."""
     exact = product(x.high, y.high)
     low = muladd(x.low, y.high, muladd(x.high, y.low, exact.low))
     return fast_sum(exact.high, low)

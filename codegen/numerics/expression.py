@@ -14,6 +14,7 @@ from lazyten.ir.ops import Op
 Operand = Node | Scalar
 
 UNSIGNED: dict[int, DType] = {8: dt.uint8, 16: dt.uint16, 32: dt.uint32, 64: dt.uint64}
+FLOATS: dict[int, DType] = {32: dt.float32, 64: dt.float64}
 SIGNED: dict[int, DType] = {8: dt.int8, 16: dt.int16, 32: dt.int32, 64: dt.int64}
 
 

@@ -6,6 +6,7 @@ cases follow IEEE 754 (and so C and NumPy): pow(x, 0) and pow(1, y) are 1 even f
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from lazyten.codegen.numerics import double_double as dd
 from lazyten.codegen.numerics.double_double import Pair
@@ -36,19 +37,19 @@ from lazyten.ir.ops import Op
 from lazyten.symbolic.bounds import bounds
 
 
-def power(base: Node, exponent: Node) -> Node:
-    """base ** exponent."""
+def power(base: Node, exponent: Node, wide: bool) -> Node:
+    """base ** exponent. wide: whether there is float64."""
     if not base.dtype.is_float:
         return _integer_power(base, exponent)
     if exponent.op is Op.CONST:
-        cheap = _constant_power(base, float(exponent.value))
+        cheap = _constant_power(base, float(exponent.value), wide)
         if cheap is not None:
             return cheap
     if base.op is Op.CONST and base.value == 2:
         return exp2(exponent)
-    if base.dtype is dt.float32:
-        wide = _float_power(cast(base, dt.float64), cast(exponent, dt.float64), exact=False)
-        return cast(wide, dt.float32)
+    if wide and base.dtype is dt.float32:
+        result = _float_power(cast(base, dt.float64), cast(exponent, dt.float64), exact=False)
+        return cast(result, dt.float32)
     return _float_power(base, exponent, exact=True)
 
 
@@ -58,7 +59,7 @@ MOST_MULTIPLIED = 64
 """Whole exponents up to this, and float32, are by squaring in float64: each step loses 2**-53."""
 
 
-def _constant_power(x: Node, exponent: float) -> Node | None:
+def _constant_power(x: Node, exponent: float, wide: bool) -> Node | None:
     """What multiplications, a reciprocal or a square root give within 2 ulp; None for the rest."""
     if exponent == 0.5:  # sqrt, but for -0.0 (gives 0.0) and -inf (gives inf)
         root = add(elementwise(Op.SQRT, x), 0.0)
@@ -69,10 +70,10 @@ def _constant_power(x: Node, exponent: float) -> Node | None:
         return None
     if 0 <= exponent <= 3:
         return by_squaring(x, int(exponent))
-    if x.dtype is not dt.float32:
+    if not wide or x.dtype is not dt.float32:
         return None
-    wide = by_squaring(cast(x, dt.float64), abs(int(exponent)))
-    return cast(elementwise(Op.RECIPROCAL, wide) if exponent < 0 else wide, dt.float32)
+    result = by_squaring(cast(x, dt.float64), abs(int(exponent)))
+    return cast(elementwise(Op.RECIPROCAL, result) if exponent < 0 else result, dt.float32)
 
 
 def by_squaring(x: Node, exponent: int) -> Node:
@@ -93,7 +94,7 @@ _BEYOND = 2.0**64
 
 
 def _float_power(a: Node, b: Node, exact: bool) -> Node:
-    """a ** b of float64: to 1 ulp if `exact`, otherwise to about 40 bits."""
+    """a ** b: to 1 ulp if `exact`, otherwise, of float64, to about 40 bits."""
     size = absolute(a)
     finite = where(less(_BEYOND, b), _BEYOND, where(less(b, -_BEYOND), -_BEYOND, b))
     regular = both(less(0.0, size), less(size, math.inf))
@@ -116,23 +117,50 @@ def _special_powers(a: Node, b: Node, magnitude: Node) -> Node:
 
 
 def _is_whole(size: Node) -> Node:
-    """Whether a float64 that is not negative is an integer: adding 2**52 rounds it to one."""
-    least = 2.0**52  # from here on all are
+    """Whether a float that is not negative is an integer: adding `least` rounds it to one."""
+    least = _FORMATS[size.dtype].whole
     size = where(less(size, least), size, least)
     return invert(differ(sub(add(size, least), least), size))
 
 
-_TAIL = (0.053878005446940706, 0.052274330133643576, 0.0588343932799463, 0.06666647505950053,
-         0.0769230789032387, 0.09090909089761286, 0.11111111111114441, 0.14285714285714282, 0.2)
-"""(atanh(s)/s - 1 - u/3) / u**2 in u = s**2, for u up to 0.0297 (through Chebyshev nodes, by
-mpmath's chebyfit), highest power first; absolute error 2**-67."""
-_THIRD = (1 / 3, 1.850371707708594e-17)
-_TWO_OVER_LN2 = (2.8853900817779268, 4.0710547481862066e-17)
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What the formulas need to know of a float type.
+
+    whole: from here on all are integers. tail: (atanh(s)/s - 1 - u/3) / u**2 in u = s**2, for u up
+    to 0.0297 (through Chebyshev nodes, by mpmath's chebyfit), highest power first. third: 1/3, and
+    two_over_ln2: 2/ln 2, in two parts.
+    """
+
+    whole: float
+    tail: tuple[float, ...]
+    third: tuple[float, float]
+    two_over_ln2: tuple[float, float]
+
+
+_FORMATS = {
+    dt.float32: _Format(
+        whole=2.0**23,
+        # absolute error 2**-38
+        tail=(0.08209166675806046, 0.09077293425798416, 0.1111125648021698, 0.1428571343421936,
+              0.20000000298023224),
+        third=(0.3333333432674408, -9.934107758624577e-09),
+        two_over_ln2=(2.885390043258667, 3.851926067000022e-08)),
+    dt.float64: _Format(
+        whole=2.0**52,
+        # absolute error 2**-67
+        tail=(0.053878005446940706, 0.052274330133643576, 0.0588343932799463, 0.06666647505950053,
+              0.0769230789032387, 0.09090909089761286, 0.11111111111114441, 0.14285714285714282,
+              0.2),
+        third=(1 / 3, 1.850371707708594e-17),
+        two_over_ln2=(2.8853900817779268, 4.0710547481862066e-17)),
+}
 
 
 def _log2_pair(x: Node) -> Pair:
-    """log2 of a positive finite float64 to 65 bits: 2/ln 2 * atanh((m-1)/(m+1)) + exponent."""
-    exponent, m = split_exponent(x)
+    """log2 of a positive finite float64 to 65 bits, of float32 to 38: 2/ln 2 * atanh((m-1)/(m+1))
+    + exponent."""
+    form, (exponent, m) = _FORMATS[x.dtype], split_exponent(x)
     f, g = sub(m, 1.0), dd.fast_sum(1.0, m)
     g = Pair(g.high, sub(m, sub(g.high, 1.0)))
     quotient = divide(f, g.high)
@@ -140,11 +168,11 @@ def _log2_pair(x: Node) -> Pair:
     rest = sub(sub(sub(f, back.high), back.low), mul(quotient, g.low))
     s = Pair(quotient, divide(rest, g.high))
     u = dd.multiply(s, s)
-    third = dd.fast_sum(_THIRD[0], mul(u.high, horner(u.high, _TAIL)))
-    inner = dd.multiply(u, Pair(third.high, add(third.low, _THIRD[1])))
+    third = dd.fast_sum(form.third[0], mul(u.high, horner(u.high, form.tail)))
+    inner = dd.multiply(u, Pair(third.high, add(third.low, form.third[1])))
     series = dd.fast_sum(1.0, inner.high)
     series = Pair(series.high, add(series.low, inner.low))
-    fraction = dd.scale(dd.multiply(s, series), *_TWO_OVER_LN2)
+    fraction = dd.scale(dd.multiply(s, series), *form.two_over_ln2)
     total = dd.fast_sum(cast(exponent, x.dtype), fraction.high)
     return dd.fast_sum(total.high, add(total.low, fraction.low))
 

@@ -1,5 +1,7 @@
 """SIN and COS of float32 and float64, right for huge arguments too: x/pi modulo 2 is exact enough.
 
+float32 is computed in float64, on a device without it in float32 as float64 is in float64.
+
 In: a LOOP expression. Out: a LOOP expression without them and without branches. decompose calls it.
 Both reductions multiply by as many bits of 1/pi as matter, after M. Payne and R. Hanek, "Radian
 reduction for trigonometric functions" (1983); what is a multiple of 2 is left out as it arises.
@@ -8,10 +10,14 @@ Polynomials: through the Chebyshev nodes, worked out with mpmath at 200 bits (`c
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from lazyten.codegen.numerics import double_double as dd
 from lazyten.codegen.numerics.double_double import Pair
 from lazyten.codegen.numerics.expression import (
+    FLOATS,
+    SIGNED,
+    UNSIGNED,
     absolute,
     add,
     bitcast,
@@ -41,14 +47,22 @@ _ONE_OVER_PI = int(
 """1/pi * 2**1215, rounded down."""
 
 
-def sin(x: Node) -> Node:
-    """sin(x), by range reduction and an odd polynomial; sin(-0.0) is -0.0, of an infinity NaN."""
-    return _sin32(x) if x.dtype is dt.float32 else _sin64(x)
+def sin(x: Node, wide: bool) -> Node:
+    """sin(x), by range reduction and an odd polynomial; sin(-0.0) is -0.0, of an infinity NaN.
+
+    wide: whether there is float64.
+    """
+    if wide and x.dtype is dt.float32:
+        return _sine_of_turns(absolute(x), 0.0, bits_of(x))
+    return _sine_of_quarters(x, 0, bits_of(x))
 
 
-def cos(x: Node) -> Node:
-    """cos(x) is the sine of pi/2 more; of an infinity NaN."""
-    return _cos32(x) if x.dtype is dt.float32 else _cos64(x)
+def cos(x: Node, wide: bool) -> Node:
+    """cos(x) is the sine of pi/2 more; of an infinity NaN. wide: whether there is float64."""
+    plus = const(0, UNSIGNED[x.dtype.bits])
+    if wide and x.dtype is dt.float32:
+        return _sine_of_turns(absolute(x), 0.5, plus)
+    return _sine_of_quarters(x, 1, plus)
 
 
 # ---- float32, in float64 -------------------------------------------------------------------------
@@ -64,14 +78,6 @@ _TO_INTEGER = 1.5 * 2.0**52
 _SIN_PI = (-0.007028303855203096, 0.08205035020147247, -0.599252186531583, 2.550163317938427,
            -5.167712764593, 3.141592653536132)
 """sin(pi g) / g in g**2, for |g| <= 1/2; absolute error 2**-34."""
-
-
-def _sin32(x: Node) -> Node:
-    return _sine_of_turns(absolute(x), 0.0, bits_of(x))
-
-
-def _cos32(x: Node) -> Node:
-    return _sine_of_turns(absolute(x), 0.5, const(0, dt.uint32))
 
 
 def _sine_of_turns(x: Node, more: float, sign: Node) -> Node:
@@ -99,46 +105,75 @@ def _without_even(x: Node) -> Node:
     return sub(x, sub(add(x, _TO_EVEN), _TO_EVEN))
 
 
-# ---- float64, in uint64 --------------------------------------------------------------------------
+# ---- in the type itself, and integers of its width -----------------------------------------------
 
-_WORDS = [0] + [_ONE_OVER_PI >> (_PLACES + 1 - 64 * i) & (1 << 64) - 1 for i in range(1, 20)]
-"""1/pi as words: bit 0 (the highest) of word 1 is worth 1, word 0 is what is above."""
-_PI = (3.141592653589793, 1.2246467991473532e-16)
-_SIN = (1.5917988979397435e-10, -2.5051129896450185e-08, 2.7557316093198404e-06,
-        -0.00019841269836740532, 0.008333333333330936, -0.16666666666666666)
-"""(sin(r) - r) / r**3 in r**2, for |r| <= pi/4; absolute error 2**-55."""
-_COS = (-1.138254464534925e-11, 2.087614504941318e-09, -2.755731726587808e-07,
-        2.48015872987544e-05, -0.0013888888888887389, 0.041666666666666664)
-"""(cos(r) - 1 + r**2/2) / r**4 in r**2, for |r| <= pi/4; absolute error 2**-59."""
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """What the formulas need to know of a float type.
+
+    fraction: bits of the significand after the point. place: the exponent's bits less this are the
+    place in `words` of the bit of 1/pi that is worth 2**-e, for x of a last bit worth 2**e. words:
+    1/pi as integers of the type's width: bit 0 (the highest) of word 1 is worth 1, word 0 is what
+    is above. steps: the powers of two whose sum chooses the first word. pi: in two parts. sin, cos:
+    polynomials in r**2 for |r| <= pi/4.
+    """
+
+    fraction: int
+    place: int
+    words: tuple[int, ...]
+    steps: tuple[int, ...]
+    pi: tuple[float, float]
+    sin: tuple[float, ...]
+    cos: tuple[float, ...]
+
+
+def _words(width: int, count: int) -> tuple[int, ...]:
+    return (0, *(_ONE_OVER_PI >> (_PLACES + 1 - width * i) & (1 << width) - 1
+                 for i in range(1, count)))
+
+
+_FORMATS = {
+    dt.float32: _Format(
+        fraction=23, place=150 - 32, words=_words(32, 8), steps=(4, 2, 1),
+        pi=(3.1415927410125732, -8.742277657347586e-08),
+        # (sin(r) - r) / r**3, absolute error 2**-35
+        sin=(2.724962087086169e-06, -0.00019840084132738411, 0.008333331905305386,
+             -0.1666666716337204),
+        # (cos(r) - 1 + r**2/2) / r**4, absolute error 2**-28.9
+        cos=(2.4547689463361166e-05, -0.0013888301327824593, 0.0416666641831398)),
+    dt.float64: _Format(
+        fraction=52, place=1075 - 64, words=_words(64, 20), steps=(16, 8, 4, 2, 1),
+        pi=(3.141592653589793, 1.2246467991473532e-16),
+        # as above, 2**-55
+        sin=(1.5917988979397435e-10, -2.5051129896450185e-08, 2.7557316093198404e-06,
+             -0.00019841269836740532, 0.008333333333330936, -0.16666666666666666),
+        # as above, 2**-59
+        cos=(-1.138254464534925e-11, 2.087614504941318e-09, -2.755731726587808e-07,
+             2.48015872987544e-05, -0.0013888888888887389, 0.041666666666666664)),
+}
 _SMALL = 0.5
 """Below this nothing is reduced."""
 
 
-def _sin64(x: Node) -> Node:
-    return _sine_of_quarters(absolute(x), 0, bits_of(x))
-
-
-def _cos64(x: Node) -> Node:
-    return _sine_of_quarters(absolute(x), 1, const(0, dt.uint64))
-
-
-def _sine_of_quarters(size: Node, more: int, sign: Node) -> Node:
-    """sin(size + pi/2 * more) of size >= 0, negated where the highest bit of `sign` is set."""
-    reduced, quarter, minus = _reduce(bits_of(size))
+def _sine_of_quarters(x: Node, more: int, sign: Node) -> Node:
+    """sin(|x| + pi/2 * more), negated where the highest bit of `sign` is set."""
+    size, width = absolute(x), x.dtype.bits
+    reduced, quarter, minus = _reduce(size)
     small = less(size, _SMALL)
-    quarter = add(where(small, 0, quarter), more << 62)
+    quarter = add(where(small, 0, quarter), more << width - 2)
     rest = Pair(where(small, size, reduced.high), where(small, 0.0, reduced.low))
-    across = differ(both(quarter, 1 << 62), 0)
+    across = differ(both(quarter, 1 << width - 2), 0)
     value = where(across, _cosine(rest), _sine(rest))
     flipped = xor(xor(sign, quarter), where(either(across, small), 0, minus))
-    value = bitcast(xor(bits_of(value), both(flipped, 1 << 63)), size.dtype)
+    value = bitcast(xor(bits_of(value), both(flipped, 1 << width - 1)), x.dtype)
     return where(less(size, math.inf), value, math.nan)
 
 
 def _sine(r: Pair) -> Node:
     square = mul(r.high, r.high)
     correction = mul(r.low, muladd(square, -0.5, 1.0))
-    return add(r.high, muladd(mul(r.high, square), horner(square, _SIN), correction))
+    curve = horner(square, _FORMATS[square.dtype].sin)
+    return add(r.high, muladd(mul(r.high, square), curve, correction))
 
 
 def _cosine(r: Pair) -> Node:
@@ -146,56 +181,61 @@ def _cosine(r: Pair) -> Node:
     half = mul(square, 0.5)
     top = sub(1.0, half)
     lost = sub(sub(sub(1.0, top), half), mul(r.high, r.low))
-    return add(top, muladd(mul(square, square), horner(square, _COS), lost))
+    curve = horner(square, _FORMATS[square.dtype].cos)
+    return add(top, muladd(mul(square, square), curve, lost))
 
 
-def _reduce(pattern: Node) -> tuple[Pair, Node, Node]:
-    """|x| = k pi/2 + r for |x| >= 1/2 given as bits: |r|, k in the two highest bits, and r's sign.
+def _reduce(size: Node) -> tuple[Pair, Node, Node]:
+    """size = k pi/2 + r for size >= 1/2: |r|, k in the two highest bits, and r's sign.
 
-    x = m * 2**e with an integer m of 53 bits. The bits of 1/pi from the one worth 2**-e on, times
-    m, give x/pi modulo 2: as a fraction of 128 bits whose highest bit is worth 1.
+    size = m * 2**e with an integer m. The bits of 1/pi from the one worth 2**-e on, times m, give
+    size/pi modulo 2: as a fraction of two words whose highest bit is worth 1.
     """
-    place = sub(shr(pattern, 52), 1075 - 64)
-    m = either(both(pattern, (1 << 52) - 1), 1 << 52)
-    w0, w1, w2 = _window(place)
+    form, pattern, width = _FORMATS[size.dtype], bits_of(size), size.dtype.bits
+    place = sub(shr(pattern, form.fraction), form.place)
+    m = either(both(pattern, (1 << form.fraction) - 1), 1 << form.fraction)
+    w0, w1, w2 = _window(form, place)
     low = mul(m, w1)
     second = add(low, _high_product(m, w2))
-    carry = cast(less(second, low), dt.uint64)
+    carry = cast(less(second, low), m.dtype)
     first = add(add(mul(m, w0), _high_product(m, w1)), carry)
-    quarter = add(first, 1 << 61)
-    rest = sub(both(quarter, (1 << 62) - 1), 1 << 61)
-    ones = const((1 << 64) - 1, dt.uint64)
-    minus = where(less(bitcast(rest, dt.int64), 0), ones, 0)  # all bits, to negate by XOR
-    return _times_pi(xor(rest, minus), xor(second, minus)), quarter, minus
+    quarter = add(first, 1 << width - 3)
+    rest = sub(both(quarter, (1 << width - 2) - 1), 1 << width - 3)
+    ones = const((1 << width) - 1, m.dtype)
+    minus = where(less(bitcast(rest, SIGNED[width]), 0), ones, 0)  # all bits, to negate by XOR
+    return _times_pi(form, xor(rest, minus), xor(second, minus)), quarter, minus
 
 
-def _window(place: Node) -> tuple[Node, Node, Node]:
-    """192 bits of _WORDS from bit `place` on: whole words by five choices, then by shifts."""
-    words = [const(w, dt.uint64) for w in _WORDS]
-    for step in (16, 8, 4, 2, 1):
-        taken = differ(both(shr(place, 6), step), 0)
+def _window(form: _Format, place: Node) -> tuple[Node, Node, Node]:
+    """Three words' bits of 1/pi from `place` on: whole words by choices, then by shifts."""
+    width = place.dtype.bits
+    words = [const(w, place.dtype) for w in form.words]
+    for step in form.steps:
+        taken = differ(both(shr(place, width.bit_length() - 1), step), 0)
         words = [where(taken, words[i + step], words[i]) if i + step < len(words) else words[i]
                  for i in range(step + 3)]
-    count = both(place, 63)
-    rest = sub(63, count)
+    count = both(place, width - 1)
+    rest = sub(width - 1, count)
     a, b, c = (either(shl(words[i], count), shr(shr(words[i + 1], 1), rest)) for i in range(3))
     return a, b, c
 
 
 def _high_product(a: Node, b: Node) -> Node:
     """The high word of a * b."""
-    mask = (1 << 32) - 1
-    a_low, a_high, b_low, b_high = both(a, mask), shr(a, 32), both(b, mask), shr(b, 32)
-    middle = add(mul(a_high, b_low), shr(mul(a_low, b_low), 32))
+    half = a.dtype.bits // 2
+    mask = (1 << half) - 1
+    a_low, a_high, b_low, b_high = both(a, mask), shr(a, half), both(b, mask), shr(b, half)
+    middle = add(mul(a_high, b_low), shr(mul(a_low, b_low), half))
     other = add(mul(a_low, b_high), both(middle, mask))
-    return add(add(mul(a_high, b_high), shr(middle, 32)), shr(other, 32))
+    return add(add(mul(a_high, b_high), shr(middle, half)), shr(other, half))
 
 
-def _times_pi(first: Node, second: Node) -> Pair:
-    """pi times the fraction (first + second / 2**64) / 2**63, which is at most 1/4."""
-    parts = [cast(bitcast(p, dt.int64), dt.float64)
-             for word in (first, second) for p in (shr(word, 32), both(word, (1 << 32) - 1))]
-    tail = muladd(parts[3], 2.0**-127, mul(parts[2], 2.0**-95))
-    tail = muladd(parts[1], 2.0**-63, tail)
-    fraction = dd.fast_sum(mul(parts[0], 2.0**-31), tail)
-    return dd.scale(fraction, *_PI)
+def _times_pi(form: _Format, first: Node, second: Node) -> Pair:
+    """pi times the fraction whose words are given, the first one's highest bit worth 1."""
+    width, half = first.dtype.bits, first.dtype.bits // 2
+    parts = [cast(bitcast(p, SIGNED[width]), FLOATS[width])
+             for word in (first, second) for p in (shr(word, half), both(word, (1 << half) - 1))]
+    units = [2.0 ** (1 - half * (i + 1)) for i in range(4)]  # what the last bit of each is worth
+    tail = muladd(parts[3], units[3], mul(parts[2], units[2]))
+    tail = muladd(parts[1], units[1], tail)
+    return dd.scale(dd.fast_sum(mul(parts[0], units[0]), tail), *form.pi)

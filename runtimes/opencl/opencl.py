@@ -210,7 +210,7 @@ class OpenCLRuntime(PooledRuntime[ClBuffer]):
     def _refuse_float64(self, kernel: Generated) -> None:
         if set(OPENCL.float64) & set(kernel.declares):
             raise DTypeError(f"kernel {kernel.name} (from {kernel.where}) computes in float64, as "
-                             "sin and powers of float32 do too, and OpenCL device "
+                             "checks of integer sums do too, and OpenCL device "
                              f"{describe(self.device)} has none; compute it on another device")
 
     def _compiler(self) -> str:

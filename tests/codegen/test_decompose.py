@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazyten.codegen.numerics.decompose import decompose
+from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
@@ -295,7 +296,7 @@ def a_load(dtype: DType) -> Node:
 def decomposed(value: Node) -> Node:
     """What is stored in the end where `value` is."""
     param = make(Op.PARAM, value.dtype, (), Param(0, 1))
-    return decompose([make(Op.STORE, dt.bool_, (param, index(0), value))])[0].src[2]
+    return decompose([make(Op.STORE, dt.bool_, (param, index(0), value))], Target())[0].src[2]
 
 
 @by_name

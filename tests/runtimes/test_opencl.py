@@ -338,10 +338,12 @@ def test_a_device_without_float64_refuses_what_needs_it() -> None:
     runtime = Single()
     with pytest.raises(DTypeError, match="has no float64"):
         runtime.build([Kernel("wide", (cast(x, dt.float64),), ((dt.float32, 4),))])
-    with pytest.raises(DTypeError, match=r"kernel sine .*computes in float64, as sin"):
-        runtime.build([Kernel("sine", (make(Op.SIN, dt.float32, (x,)),), ((dt.float32, 4),))])
-    assert len(runtime.build([Kernel("sum", (make(Op.ADD, dt.float32, (x, x)),),
-                                     ((dt.float32, 4),))])) == 1
+    sine = Kernel("sine", (make(Op.SIN, dt.float32, (x,)), make(Op.POW, dt.float32, (x, x))),
+                  ((dt.float32, 4),))
+    assert len(runtime.build([sine])) == 1
+    total = make(Op.REDUCE, dt.int32, (leaf(1, (4, 4), dt.int32),), (Op.ADD, (0,)))
+    with pytest.raises(DTypeError, match=r"total .*as checks of integer sums"):
+        runtime.build([Kernel("total", (total,), ((dt.int32, 16),), checks=("overflow",))])
 
 
 def test_groups_are_as_large_as_the_device_lets_up_to_256() -> None:
