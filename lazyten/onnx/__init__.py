@@ -15,6 +15,7 @@ function of tensors (`export`). Files, in reading order:
 - evaluation.py: one node run.
 - segment.py: nodes that are compiled together.
 - repeating.py: a subgraph as a function, and several steps of it as one program.
+- foresight.py: what is known of a loop before it runs.
 - scanning.py: loops as part of the program around them.
 - program.py: a graph as steps: compiled segments, and what stands alone.
 - model.py: `load`, and the callable.

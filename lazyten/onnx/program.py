@@ -189,11 +189,10 @@ class _Planner:
         graph = node.attributes["body"]
         program = self.program.body(graph)
         with named(node):
-            goes = node.kind == "Scan" or Body(program, {}).always_goes()
-            made = as_scan(node, values[:len(node.inputs)], partial(_recorded, program), goes)
+            made = as_scan(node, values, partial(_recorded, program), Body(program, {}))
         if made is None:
             return False
-        given = values[len(node.inputs) - len(made.inputs) + len(node.captured):]
+        given = [self._value(name) if name else None for name in made.inputs]
         if any(map(is_foreign, given)):
             return False
         try:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import lazyten as lt
 from lazyten.capture.state.purity import trusted
-from lazyten.onnx.graph import Graph
+from lazyten.onnx.graph import Graph, Node
 from lazyten.onnx.segment import Compiled
 from lazyten.onnx.values import Constant, Value, key_of, to_array, to_tensor
 from lazyten.support.errors import ArgumentError, LazytenError
@@ -31,6 +31,7 @@ class Home(Protocol):
     graph: Graph
     device: str | None
     constants: dict[str, Constant]
+    nodes: Sequence[Node]
 
     def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs."""

@@ -1,7 +1,7 @@
 """Loop and Scan as part of the program around them: a scan, whose body is recorded once.
 
-Where a loop's steps are known to be alike beforehand: it is not ended by what it computes, how many
-steps there are follows from shapes, and its states keep their shapes. All other loops run by
+Where a loop's steps are known to be alike beforehand: how many there are follows from shapes, or
+from states that do (foresight.py), and its states keep their shapes. All other loops run by
 themselves (operators/control.py).
 """
 from __future__ import annotations
@@ -14,10 +14,12 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.frontend.core.handle import Handle
+from lazyten.onnx.foresight import Foreseen, foresee
 from lazyten.onnx.graph import Graph, Node
 from lazyten.onnx.listening import as_graphs
+from lazyten.onnx.repeating import Body
 from lazyten.onnx.table import Operator
-from lazyten.onnx.values import Constant, Value, to_tensor
+from lazyten.onnx.values import Array, Constant, Value, to_tensor
 from lazyten.operators.arrays.loops import looped
 from lazyten.storage.device import executor
 from lazyten.support.errors import ShapeError
@@ -39,40 +41,53 @@ class NotRecorded(Exception):
     """A body, or a loop, has to run by itself."""
 
 
-def as_scan(node: Node, values: Sequence[Value], record: Record, always_goes: bool) -> Node | None:
+def as_scan(node: Node, values: Sequence[Value], record: Record, body: Body) -> Node | None:
     """A node that reads what steps read, captured values too, and is a scan; None for a loop that
-    has to run by itself. values: of a Loop's or a Scan's inputs."""
-    is_loop = node.kind == "Loop"
-    start = 2 if is_loop else 0
-    if is_loop:
-        count, going = values[:2]
-        if not isinstance(count, Constant) or not always_goes or not (
-                going is None or isinstance(going, Constant) and bool(going.array.all())):
-            return None
-        length = int(count.array.item())
-        if length < 2:
-            return None
-    row = node.meaning
-    assert isinstance(row, Operator)
-    body, taken = node.attributes["body"], len(node.inputs) - start
+    has to run by itself. values: of a Loop's or a Scan's inputs, and of what its body captures."""
+    if node.kind == "Scan":
+        return _scanning(node, record)
+    foreseen = foresee(body, values[:len(node.inputs)], dict(zip(
+        body.program.graph.free, values[len(node.inputs):], strict=True)))
+    return None if foreseen is None or foreseen.length < 2 else _looping(node, record, foreseen)
+
+
+def _scanning(node: Node, record: Record) -> Node:
+    body, taken = node.attributes["body"], len(node.inputs)
+    options = {name: node.attributes.get(name) for name in (
+        "scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions")}
 
     def function(*given: Value) -> tuple[lt.Tensor, ...]:
         tensors = [to_tensor(x, None) for x in given]
         inner = dict(zip(body.free, tensors[taken:], strict=True))
-        if is_loop:
-            states, rows = _run(body, record, inner, tensors[:taken], [], length, True)
-            return (*states, *rows)
-        options = {name: node.attributes.get(name) for name in (
-            "scan_input_axes", "scan_input_directions", "scan_output_axes",
-            "scan_output_directions")}
-        return along(tensors[:taken], lambda states, rows, length, count: _run(
-            body, record, inner, states, rows, length, False),
+        return along(tensors[:taken], lambda states, rows, length, _: _run(
+            body, record, inner, states, rows, Foreseen(length), False),
             node.attributes["num_scan_inputs"], outputs=len(node.outputs), **options)
+    return _around(node, node.inputs, function)
+
+
+def _looping(node: Node, record: Record, foreseen: Foreseen) -> Node:
+    """A Loop that reads its states but for those that are foreseen."""
+    body = node.attributes["body"]
+    read = [name for i, name in enumerate(node.inputs[2:]) if i not in foreseen.states]
+
+    def function(*given: Value) -> tuple[lt.Tensor, ...]:
+        tensors = [to_tensor(x, None) for x in given]
+        inner = dict(zip(body.free, tensors[len(read):], strict=True))
+        states, rows = _run(body, record, inner, tensors[:len(read)], [], foreseen, True)
+        return (*states, *rows)
+    return _around(node, read, function)
+
+
+def _around(node: Node, inputs: Sequence[str], function: Callable[..., tuple[lt.Tensor, ...]]
+            ) -> Node:
+    """A node of the same outputs that calls a function of inputs and captured values."""
+    row = node.meaning
+    assert isinstance(row, Operator)
     meaning = replace(row, function=function, inputs=("inputs",), required=0, variadic=True,
                       attributes=frozenset(), given=frozenset(), host=frozenset(), eager=False,
                       raw=False)
-    return Node(node.name, node.domain, node.kind, node.opset,
-                (*node.inputs[start:], *node.captured), node.outputs, meaning)
+    return Node(node.name, node.domain, node.kind, node.opset, (*inputs, *node.captured),
+                node.outputs, meaning)
 
 
 def along(inputs: Sequence[Value], run: Run, num_scan_inputs: int, scan_input_axes: Ints,
@@ -97,24 +112,25 @@ def along(inputs: Sequence[Value], run: Run, num_scan_inputs: int, scan_input_ax
     return (*states, *stacked)
 
 
-def scanned(step: Step, rows: Tensors, states: Tensors, others: Tensors, *, counts: bool = False,
-            reverse: bool = False, length: int = 0) -> tuple[Tensors, Tensors] | None:
+def scanned(step: Step, rows: Tensors, states: Tensors, others: Tensors, *,
+            known: Sequence[Array] = (), reverse: bool = False, length: int = 0
+            ) -> tuple[Tensors, Tensors] | None:
     """The states after all steps, and what each gave, as a scan; None if there is none, or only one
-    step. rows: what steps read one of, after the step's number if it `counts`. others: what steps
+    step. rows: what steps read one of, after those whose values are `known`. others: what steps
     read that is the same for all."""
     inputs = [*states, *rows, *others]
     length = length or rows[0].shape[0]
     if length < 2 or not inputs or not executor(inputs[0]._storage.device).has_offsets:
         return None  # without offsets all steps would be written out
-    numbers = [lt.arange(length, device=inputs[0].device)] if counts else []
+    ahead = [lt.tensor(x, device=inputs[0].device) for x in known]
 
     def nodes(own: Sequence[Any], before: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         given = [[_tensor(n, inputs[0]) for n in part] for part in (own, before)]
         after, found = step(*given)
         return [x.node for x in after], [x.node for x in found]
     with as_graphs():
-        found = looped(nodes, [x.node for x in (*numbers, *rows)], [x.node for x in states], length,
-                       0 if counts else None, reverse)
+        found = looped(nodes, [x.node for x in (*ahead, *rows)], [x.node for x in states], length,
+                       dict(enumerate(known)), reverse)
     if found is None:
         return None
     ends, given = ([lt.Tensor._result(n, *inputs) for n in part] for part in found)
@@ -128,25 +144,31 @@ def _tensor(node: Any, like: lt.Tensor) -> lt.Tensor:
 
 
 def _run(body: Graph, record: Record, captured: Mapping[str, Value], states: Tensors,
-         rows: Tensors, length: int, counts: bool) -> tuple[Tensors, Tensors]:
-    """The last states, and what all steps give. counts: the body takes its number and a
-    condition."""
+         rows: Tensors, foreseen: Foreseen, counts: bool) -> tuple[Tensors, Tensors]:
+    """The last states, and what all steps give. states: those that are not foreseen. counts: the
+    body takes its number and a condition."""
     inputs = [*states, *rows, *captured.values()]
     if not all(isinstance(x, lt.Tensor) for x in inputs):
         raise NotRecorded
-    names = [x.name for x in body.inputs][2 * counts:]
+    length, names = foreseen.length, [x.name for x in body.inputs]
+    known = [np.arange(length), *(x[:-1] for x in foreseen.states.values())][not counts:]
+    ahead = [names[0], *(names[2 + i] for i in foreseen.states)][not counts:]
+    own_names = [*ahead, *names[len(names) - len(rows):]]
+    count = len(states) + len(foreseen.states)
+    left = [i for i in range(count) if i not in foreseen.states]
 
     def step(own: Tensors, before: Tensors) -> tuple[Tensors, Tensors]:
-        given: dict[str, Value] = dict(captured)
+        given = {**captured, **dict(zip(own_names, own, strict=True)),
+                 **{names[2 * counts + i]: x for i, x in zip(left, before, strict=True)}}
         if counts:
-            given[body.inputs[0].name], given[body.inputs[1].name] = own[0], Constant(
-                np.array(True))
-        given.update(zip(names, [*before, *own[counts:]], strict=True))
+            given[names[1]] = Constant(np.array(True))
         found = [to_tensor(x, inputs[0].device) for x in record(given)][counts:]
         if not all(isinstance(x, lt.Tensor) for x in found):
             raise NotRecorded
-        return found[:len(states)], found[len(states):]
-    found = scanned(step, rows, states, [*captured.values()], counts=counts, length=length)
+        return [found[i] for i in left], found[count:]
+    found = scanned(step, rows, states, [*captured.values()], known=known, length=length)
     if found is None:
         raise NotRecorded
-    return found
+    ends = iter(found[0])
+    return [lt.tensor(foreseen.states[i][-1], device=inputs[0].device)
+            if i in foreseen.states else next(ends) for i in range(count)], found[1]

@@ -9,6 +9,8 @@ import pytest
 
 import lazyten as lt
 from lazyten.ir.node import toposort
+from lazyten.ir.ops import Op
+from lazyten.operators.arrays.loops import looped
 
 onnx = onnx_if_there.needed()
 from lazyten.onnx.operators import recurrent  # noqa: E402
@@ -44,13 +46,16 @@ def subgraph(nodes: list[Any], inputs: list[Any], outputs: str, initializers: An
 
 
 def sums(looks: bool, device: str | None = None) -> Any:
-    """s + x[i] while i + 1 is less than the length, or so many times; all sums are collected."""
+    """s + x[i] while i + 1 is less than the length, counted as a value, or so many times; all sums
+    are collected."""
     goes = node("Less", "j length", "goes") if looks else node("Identity", "c", "goes")
     body = subgraph(
         [node("Gather", "x i", "xi"), node("Add", "s xi", "t"), node("Add", "i one", "j"), goes,
          node("Identity", "t", "z")], [value("i", INT64, []), value("c", BOOL, []), value("s")],
         "goes t z", [array("one", 1)])
-    return loaded([node("Size", "x", "length"),
+    counted = [node("Equal", "x x", "same"), node("Cast", "same", "ones", to=INT64),
+               node("ReduceSum", "ones", "length", keepdims=0)]
+    return loaded([*(counted if looks else [node("Size", "x", "length")]),
                    node("Loop", "- - s0" if looks else "length - s0", "y zs", body=body)],
                   [value("x", FLOAT, ["n"]), value("s0", FLOAT, [])], "y zs", device=device)
 
@@ -163,15 +168,17 @@ def is_one_program(model: Any) -> bool:
 
 
 def counted(nodes: list[Any], states: str, given: str, inputs: list[Any], steps: Any,
-            initializers: Any = ()) -> Any:
+            initializers: Any = (), outside: Any = ()) -> Any:
     """A Loop of so many steps, whose body has the number i."""
     names = [x.name for x in inputs if x.name.endswith("0")]
     body = subgraph([node("Identity", "c", "goes"), *nodes],
                     [value("i", INT64, []), value("c", BOOL, []),
                      *(value(name[0]) for name in names)], f"goes {states} {given}", initializers)
     outputs = " ".join(f"y{k}" for k in range(len(f"{states} {given}".split())))
-    return loaded([node("Loop", f"n - {' '.join(names)}", outputs, body=body)], inputs, outputs,
-                  [array("n", steps)])
+    known = {x.name for x in outside}
+    return loaded([node("Loop", f"n - {' '.join(names)}", outputs, body=body)],
+                  [x for x in inputs if x.name not in known], outputs,
+                  [array("n", steps), *outside])
 
 
 def test_a_loop_whose_number_of_steps_follows_from_shapes_is_one_program() -> None:
@@ -265,6 +272,75 @@ def test_gradients_go_through_a_loop_that_is_a_scan() -> None:
         assert s.grad is not None and w.grad is not None
         results.append([*s.grad.tolist(), *w.grad.tolist()])
     np.testing.assert_allclose(*results, rtol=1e-5)
+
+
+def over_time(length: str) -> Any:
+    """A recurrent layer as TensorFlow's is exported: a counter of its own, a condition that
+    compares it, and both products in each step; of rows that were looked up in a table."""
+    body = subgraph(
+        [node("Gather", "rows k", "row"), node("MatMul", "row w", "fresh"),
+         node("MatMul", "h r", "old"), node("Add", "fresh old", "both"), node("Tanh", "both", "t"),
+         node("Add", "k one", "next"), node("Cast", "next", "f", to=FLOAT),
+         node("Cast", "limit", "g", to=FLOAT), node("Less", "f g", "goes")],
+        [value("i", INT64, []), value("c", BOOL, []), value("k", INT64, []), value("h")],
+        "goes next t t", [array("one", 1)])
+    return loaded(
+        [node("Gather", "table words", "rows"), node(length, "words", "limit"),
+         node("Loop", "- yes zero h0", "ks y ys", body=body)],
+        [value("words", INT64, ["n"]), value("table", FLOAT, [9, 4]), value("w", FLOAT, [4, 16]),
+         value("r", FLOAT, [16, 16])], "ks y ys",
+        [array("yes", True), array("zero", 0, np.int64),
+         array("h0", np.full((1, 16), 0.5), np.float32)])
+
+
+@pytest.mark.parametrize("length", ["Size", "ReduceMax"])
+def test_a_condition_on_a_counter_is_foreseen_where_the_length_is(length: str) -> None:
+    """Not where the length is a value, such as the greatest word."""
+    model, random = over_time(length), np.random.default_rng(3)
+    table, w, r = (random.uniform(-1, 1, shape).astype(np.float32)
+                   for shape in ((9, 4), (4, 16), (16, 16)))
+    words = np.array([6, 2, 0, 1, 6, 3])
+    h, wanted = np.full((1, 16), 0.5, np.float32), []
+    for word in words:
+        h = np.tanh(table[word] @ w + h @ r)
+        wanted.append(h)
+    ks, y, ys = model([words, table, w, r])
+    assert ks == 6
+    np.testing.assert_allclose(y, h, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ys, wanted, rtol=1e-5, atol=1e-6)
+    assert is_one_program(model) == (length == "Size")
+    with pytest.raises(lt.IndexingError, match="index 9 is outside axis 0"):
+        model([np.array([0, 9, 2]), table, w, r])
+
+
+def test_a_count_from_a_constant_on_is_known_before_and_after_all_steps() -> None:
+    model = counted([node("Mul", "k two", "k1"), node("Gather", "x k", "xk"),
+                     node("Add", "s xk", "t")], "k1 t", "k",
+                    [value("k0", INT64, []), value("s0", FLOAT, []), value("x", FLOAT, [20])], 5,
+                    [array("two", 2)], [array("k0", 1)])
+    x = np.arange(20, dtype=np.float32)
+    k, s, ks = model([np.array(0.5, np.float32), x])
+    assert k == 32 and s == 31.5 and ks.tolist() == [1, 2, 4, 8, 16]
+    assert is_one_program(model)
+
+
+def test_products_of_rows_alone_are_one_for_all_steps() -> None:
+    """Of a scan's step only what a state goes into is left."""
+    rows, state, fixed, w = lt.randn(20, 4), lt.randn(8), lt.randn(8), lt.randn(4, 8)
+
+    def step(own: Any, before: Any) -> Any:
+        x, h, same = (lt.Tensor._result(n, rows) for n in (*own, *before))
+        t = ((x @ w) * same).tanh() * (h @ lt.ones(8, 8))
+        return [t.node, before[1]], []
+    found = looped(step, [rows.node], [state.node, fixed.node], 20, {})
+    assert found is not None
+    body = next(n for n in toposort(found[0]) if n.op is Op.SCAN).arg
+    sums = [n for n in toposort(body.outputs) if n.op is Op.REDUCE]
+    assert len(sums) == 1 and body.xs == 1
+    h = state
+    for x in rows:
+        h = ((x @ w) * fixed).tanh() * (h @ lt.ones(8, 8))
+    np.testing.assert_allclose(lt.Tensor._result(found[0][0], rows).numpy(), h.numpy(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])

@@ -182,6 +182,14 @@ def run(nodes: list[Any], feeds: dict[str, Any], outputs: list[str]) -> list[Any
         graph, opset_imports=[helper.make_opsetid("", 20)]))(feeds)
 
 
+def test_a_long_axis_is_padded_far() -> None:
+    """Its size is what counts, whatever the other axes' are."""
+    x = np.arange(40_000, dtype=np.float32).reshape(1, 1, -1)
+    pads = np.array([0, 0, 20_000, 0, 0, 20_000])
+    y, = run([one("Pad", ["x", "pads"], ["y"], mode="reflect")], {"x": x, "pads": pads}, ["y"])
+    np.testing.assert_array_equal(y, np.pad(x, ((0, 0), (0, 0), (20_000, 20_000)), "reflect"))
+
+
 def test_sequences_and_optional_values() -> None:
     x, at = np.arange(6, dtype=np.float32).reshape(2, 3), np.array(-1)
     found = run([one("SequenceConstruct", ["x", "x", "x"], ["s"]),

@@ -38,13 +38,13 @@ def _pad(data: T, pads: Sequence[int], value: T | float, axes: Sequence[int], mo
     count = len(axes)
     if len(pads) != 2 * count:
         raise ShapeError(f"pads {list(pads)} of {count} axes: two numbers an axis")
-    check_size([n + sum(map(abs, pads)) for n in data.shape], "pad")
+    around = {axis % data.ndim: (pads[i], pads[i + count]) for i, axis in enumerate(axes)}
+    check_size([n + sum(around.get(axis, ())) for axis, n in enumerate(data.shape)], "pad")
     if mode != "constant":
-        for i, axis in enumerate(axes):
-            index = _positions(mode, data.shape[axis], pads[i], pads[i + count])
+        for axis, (before, after) in around.items():
+            index = _positions(mode, data.shape[axis], before, after)
             data = data.index_select(axis, lt.tensor(index, device=data.device))
         return data
-    around = {axis % data.ndim: (pads[i], pads[i + count]) for i, axis in enumerate(axes)}
     flat = [n for i in reversed(range(data.ndim)) for n in around.get(i, (0, 0))]
     if not isinstance(value, lt.Tensor):
         return F.pad(data, flat, value=value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 import lazyten as lt
 from lazyten.onnx.scanning import scanned
 from lazyten.onnx.table import operator
@@ -82,7 +84,7 @@ def _run(x: T, states: list[T], lengths: T | None, step: Step, backwards: bool,
             lt.where(going, new[0], 0.0)]
     steps = x.shape[0]
     scan = scanned(ahead, [x], states, [o for o in (lengths, *others) if o is not None],
-                   counts=True, reverse=backwards)
+                   known=[np.arange(steps)], reverse=backwards)
     if scan is not None:
         return scan[1][0], scan[0]
     found: list[T] = [x] * steps

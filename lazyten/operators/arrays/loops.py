@@ -5,15 +5,17 @@ step. Out: the states after all and what each step gave, or None where no scan c
 whose shapes change, or indices that have to be checked while it runs.
 
 A scan has states of one dtype. States of others, such as a count beside sums, are a scan of their
-own, before those that read them, whose steps have them as rows.
+own, before those that read them, whose steps have them as rows. What has a sum in it and follows
+from rows alone is computed for all steps at once, before them.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
 
+from lazyten.autodiff.batching import batch
 from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
@@ -32,18 +34,18 @@ CHECKS = 1 << 12
 
 
 def looped(step: Step, rows: Nodes, first: Nodes, length: int,
-           counter: int | None = None, reverse: bool = False
+           known: Mapping[int, Array], reverse: bool = False
            ) -> tuple[list[Node], list[Node]] | None:
     """The states after so many steps, and what they gave: (length, *shape) each.
 
-    rows: (length, ..) each. counter: which of them is 0, 1, 2, .. reverse: from the last row to the
-    first.
+    rows: (length, ..) each. known: the values of some of them, by their places. reverse: from the
+    last row to the first.
     """
     own = [leaf(i, x.shape[1:], x.dtype) for i, x in enumerate(rows)]
     before = [leaf(len(rows) + i, s.shape, s.dtype) for i, s in enumerate(first)]
     after, given = step(own, before)
     if any((n.shape, n.dtype) != (s.shape, s.dtype) for n, s in zip(after, first, strict=True)) \
-            or not _is_checked((*after, *given), own, counter, length):
+            or not _is_checked((*after, *given), [*own, *before], known, length):
         return None
     loop = _Loop(length, reverse, dict(zip(map(_bare, own), rows, strict=True)))
     loop.take(list(map(_State, map(_bare, before), after, first)))
@@ -116,6 +118,7 @@ class _Loop:
             return False
         if not parts:
             return True
+        self._take_ahead([*parts.values()], {s.leaf for s in states})
         reads, same = self._reads([*parts.values()], states)
         body = _body([*parts.values()], [*reads, *(s.leaf for s in states), *same],
                      len(reads), len(states), self.length, self.reverse)
@@ -127,6 +130,17 @@ class _Loop:
             self.ends[s.leaf] = row_at(rows, 0 if self.reverse else self.length - 1)
             self.rows[s.leaf] = shifted(rows, s.first, self.reverse)
         return True
+
+    def _take_ahead(self, outputs: Nodes, own: set[Node]) -> None:
+        """Put among the rows the sums and products that steps have from rows alone: one product of
+        matrices for all steps reads the second one once."""
+        ahead = _free_sums(outputs, self.rows.keys() - own, own)
+        given = {n: reshape(x, (self.length, *n.shape)) for n, x in self.rows.items()
+                 if n not in own}
+        ahead = [n for n in ahead if n.numel * n.dtype.itemsize * self.length <= KEPT_BYTES]
+        found = [x for x in batch(ahead, given, self.length) if x is not None]
+        same = {n: reshape(x, n.shape) for n, x in self.same.items()}
+        self.rows.update(zip(ahead, substitute(found, same), strict=True))
 
     def _reads(self, outputs: Nodes, states: Sequence[_State]
                ) -> tuple[dict[Node, Node], dict[Node, Node]]:
@@ -149,6 +163,31 @@ class _Loop:
         return rows, same
 
 
+def _free_sums(outputs: Nodes, rows: Set[Node], own: set[Node]) -> list[Node]:
+    """The last values with a sum in them that follow from rows and not from states, of those that
+    meet states later."""
+    order = toposort(outputs, known=rows | own)
+    bound, free, sums = set(own), set(rows), set[Node]()
+    found: dict[Node, None] = {}
+    for n in order:
+        if n in rows or n in own:
+            continue
+        if any(s in bound for s in n.src):
+            bound.add(n)
+            found.update(dict.fromkeys(map(_unexpanded, n.src)))
+        elif any(s in free for s in n.src):
+            free.add(n)
+            if n.op is Op.REDUCE or any(s in sums for s in n.src):
+                sums.add(n)
+    return [n for n in found if n in sums]
+
+
+def _unexpanded(node: Node) -> Node:
+    while node.op is Op.EXPAND:
+        node = node.src[0]
+    return node
+
+
 def _body(outputs: Nodes, arguments: Nodes, rows: int, states: int, length: int,
           reverse: bool) -> Body:
     """A step whose arguments are so many rows and states, and what is the same for all steps."""
@@ -164,19 +203,29 @@ def _bare(node: Node) -> Node:
     return node
 
 
-def _is_checked(outputs: Nodes, own: Nodes, counter: int | None, length: int) -> bool:
+def _above(outputs: Nodes, leaves: Nodes) -> dict[Node, None]:
+    """What is computed from leaves of a step, and these."""
+    found = dict.fromkeys(map(_bare, leaves))
+    for n in toposort(outputs):
+        if any(s in found for s in n.src):
+            found[n] = None
+    return found
+
+
+def _is_checked(outputs: Nodes, step: Nodes, known: Mapping[int, Array], length: int) -> bool:
     """Whether all indices that steps read at are inside, as can be said beforehand of those that
-    follow from the counter."""
-    checks = [n for n in toposort(outputs) if n.op is Op.CHECKED and n.numel]
+    follow from rows whose values are known."""
+    inside = _above(outputs, step)
+    checks = [n for n in inside if n.op is Op.CHECKED and n.numel]
     if not checks:
         return True
-    if counter is None or length * len(checks) > CHECKS or any(
-            n.op is Op.BUFFER and n is not _bare(own[counter])
-            for n in toposort([c.src[0] for c in checks])):
+    counts = {_bare(step[i]) for i in known}
+    if length * len(checks) > CHECKS or any(
+            n.op is Op.BUFFER and n not in counts for n in toposort([c.src[0] for c in checks])):
         return False
-    dtype = own[counter].dtype.numpy
-    return all(_is_inside(check, evaluate([check.src[0]], {counter: np.array([t], dtype)})[0])
-               for t in range(length) for check in checks)
+    return all(_is_inside(check, evaluate([check.src[0]], {
+        i: values[t].reshape(-1) for i, values in known.items()})[0])
+        for t in range(length) for check in checks)
 
 
 def _is_inside(check: Node, index: Array) -> bool:
