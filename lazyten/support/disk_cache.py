@@ -72,7 +72,8 @@ class DiskCache:
         self.folder = folder
         self.limit = default_limit() if limit is None else limit
         self.writable = True
-        self._until_eviction = 0  # bytes this process may still write before it looks at the size
+        share = int.from_bytes(os.urandom(4), "little") / 2**32
+        self._until_eviction = int(share * self._unlooked)
 
     def get(self, key: str) -> list[bytes] | None:
         """What was put under `key`; None if there is nothing, or nothing to be trusted."""
@@ -102,7 +103,13 @@ class DiskCache:
         self._until_eviction -= len(data)
         if self._until_eviction < 0:
             self._evict()
-            self._until_eviction = self.limit // 16
+            self._until_eviction = self._unlooked
+
+    @property
+    def _unlooked(self) -> int:
+        """Bytes this process may write before it looks at the size, which takes a tenth of a second
+        for ten thousand files; the first time a random part, as many processes write little."""
+        return self.limit // 16
 
     def entries(self) -> list[Entry]:
         """The finished entries."""

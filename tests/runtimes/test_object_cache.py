@@ -430,12 +430,23 @@ def test_what_a_dead_process_left_goes_and_other_files_stay(tmp_path: Path) -> N
     for path in (old, new, other):
         path.write_text("x")
     os.utime(old, (0, 0))
-    kept = DiskCache(tmp_path)
+    kept = DiskCache(tmp_path, limit=16)
     kept.put("a", [b"1"])
     assert not old.exists()
     assert new.exists()
-    assert kept.clear() == 1
+    kept.clear()
     assert list(tmp_path.iterdir()) == [other]
+
+
+def test_processes_that_write_little_look_at_the_size_once_in_a_while(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, evict = [], DiskCache._evict
+    monkeypatch.setattr(DiskCache, "_evict", lambda self: (looks.append(self), evict(self)))
+    for i in range(320):
+        kept = DiskCache(tmp_path, limit=160_000)
+        kept.put(str(i), [bytes(1000)])
+        assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 320_000
+    assert 10 <= len(looks) <= 80, "one in ten, as a look is due after 10,000 bytes"
 
 
 def test_a_wrong_size_says_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
