@@ -18,17 +18,14 @@ from lazyten.schedule.fusion import FusedKernel
 @dataclass(frozen=True)
 class Choices:
     """same: stored values that need one array. groups: what each kernel stores, in order; launches:
-    how many kernels each runs. Nodes are their positions in the graph, whose `skeleton` that is."""
+    how many kernels each runs. Nodes are their positions in the graph, whose `skeleton` that is.
+    is_whole: whether nothing that is stored is without elements, as such is not computed."""
 
     skeleton: Skeleton
     same: tuple[tuple[int, ...], ...]
     groups: tuple[tuple[int, ...], ...]
     launches: tuple[int, ...]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all that is stored is computed: what has no elements is not."""
-        return len(self.same) == sum(map(len, self.groups))
+    is_whole: bool
 
 
 def choices_of(draft: Draft) -> Choices:
@@ -38,7 +35,8 @@ def choices_of(draft: Draft) -> Choices:
     return Choices(numbers_of(draft.roots)[0], tuple(tuple(number[d.node] for d in same)
                                      for same in draft.stored.values()),
                    tuple(tuple(number[d.node] for d in group.stored) for group in draft.groups),
-                   draft.launches)
+                   draft.launches, all(d.node.numel for same in draft.stored.values()
+                                       for d in same))
 
 
 class Unlike(Exception):

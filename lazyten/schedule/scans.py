@@ -36,7 +36,7 @@ from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import ALIGNED, Body, unrolled
 from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.deciding import is_deciding, is_inexact
-from lazyten.schedule.steps import Step
+from lazyten.schedule.steps import Repeat, Step
 from lazyten.support.location import Location, of_no_line
 
 Arrays = Sequence[tuple[DType, int]]
@@ -99,6 +99,7 @@ class Sections:
     kernels: dict[Hashable, Kernel] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     launches: list[int] = field(default_factory=list)
+    repeats: list[Repeat] = field(default_factory=list)
     stored: list[StoredValue] = field(default_factory=list)
     saved: list[float] = field(default_factory=list)
     under_way: dict[int, Node] = field(default_factory=dict)
@@ -229,6 +230,9 @@ class Sections:
         starts = [n * node.dtype.itemsize for n in body.starts]
         own = self._added(made, dict(enumerate(sources)) | dict.fromkeys(made.outputs, result))
         steps = self._shared(made.steps, node.where)
+        self.repeats.append(Repeat(  # the first round reads the states before all
+            len(self.steps) + len(steps), len(steps), len(self.launches) + len(made.launches),
+            len(made.launches), body.length - 1))
         before: int | None = None
         for t in body.steps:
             at, later = dict(own), {i: t * nbytes for i, nbytes in enumerate(rows)}

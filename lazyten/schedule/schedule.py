@@ -24,7 +24,7 @@ from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.memory_order import Use, ordered
 from lazyten.schedule.scans import CUTS, Sections, fits, without_scans
 from lazyten.schedule.split_reductions import split_reductions
-from lazyten.schedule.steps import Names, Step, make_step
+from lazyten.schedule.steps import Names, Repeat, Step, make_step
 from lazyten.schedule.tile_fusion import hold_blocks
 from lazyten.storage.device import Argument
 from lazyten.support.passes import Driver, Pass, always, is_verifying
@@ -39,7 +39,7 @@ class Schedule:
     number of the memory block it lives in; block_sizes: their bytes. launches: how many of the
     steps each launch runs; those of one need nothing of each other. For explain(), stored: why
     each of the steps' values is stored; saved: what each step saves against a kernel for each of
-    its values.
+    its values. repeats: which of the steps are the rounds of a scan.
     """
 
     arrays: tuple[tuple[DType, int], ...]
@@ -52,6 +52,7 @@ class Schedule:
     launches: tuple[int, ...]
     stored: Sequence[StoredValue]
     saved: Sequence[float]
+    repeats: tuple[Repeat, ...] = ()
 
     def describe(self, array: int) -> str:
         """An array in words: its type, shape and bytes, and the kernel that computes it."""
@@ -138,7 +139,7 @@ def _in_sections(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], lim
     if is_verifying():
         verify_draft(replace(whole, steps=()), replace(whole, memory=memory))
     return Schedule(whole.arrays, whole.inputs, whole.steps, outputs, *memory, whole.launches,
-                    tuple(sections.stored), tuple(sections.saved))
+                    tuple(sections.stored), tuple(sections.saved), tuple(sections.repeats))
 
 
 def _plain(draft: Draft) -> Draft:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
@@ -35,6 +36,17 @@ class Step:
     def reads(self) -> tuple[int, ...]:
         """The arrays that must be there before."""
         return self.args[len(self.kernel.outputs):]
+
+
+class Repeat(NamedTuple):
+    """Rounds of steps, alike but for their offsets, each of which grows by as much in each round:
+    `steps` of them from the step of number `step` on, in `launches` from `launch` on."""
+
+    step: int
+    steps: int
+    launch: int
+    launches: int
+    rounds: int
 
 
 class Names:

@@ -24,8 +24,6 @@ from lazyten.symbolic.formulas import Samples, Sizes
 LEAST_SEEN = 4
 """Graphs that a family knows before it looks for sizes: by then they have cost as much time as it
 takes to look at other sizes."""
-LEAST_SEEN_SCANS = 12
-"""The same of graphs that are scheduled in sections, at each size anew."""
 MOST_SEEN = 12
 MOST_SIZES = 2
 """With three, formulas would hardly ever be sure."""
@@ -41,8 +39,6 @@ class Family:
     def __init__(self, skeleton: Skeleton) -> None:
         self.computation = Computation()
         self._skeleton = skeleton
-        self._least = LEAST_SEEN_SCANS if any(e.op is Op.SCAN for e in skeleton.entries) \
-            else LEAST_SEEN
         self._seen: list[Numbers] = []
         self._columns: list[tuple[int, ...]] = []
         self._places: tuple[int, ...] = ()
@@ -62,7 +58,7 @@ class Family:
         self._seen.append(numbers)
         del self._seen[:-MOST_SEEN]
         self._fit = None
-        if len(self._seen) >= self._least:
+        if len(self._seen) >= LEAST_SEEN:
             self._find_sizes()
 
     def _find_sizes(self) -> None:

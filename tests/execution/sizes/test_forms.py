@@ -64,6 +64,47 @@ def test_a_schedule_by_formulas_is_the_schedulers() -> None:
             assert getattr(found, part) == getattr(made, part), (n, part)
 
 
+def over_time(n: int) -> lt.Tensor:
+    """Two directions and two layers; rows of 3 elements begin at addresses of all kinds."""
+    lt.manual_seed(0)
+    lstm, last = lt.nn.LSTM(3, 5, 2, bidirectional=True), lt.nn.GRU(10, 4)
+    return last(lstm(zeros(n, 2, 3))[0] * 2)[0].sum(0)
+
+
+def test_rounds_of_a_scan_are_as_many_as_its_steps() -> None:
+    """A form has one of them, whatever the size."""
+    known = Known(over_time)
+    assert len(known.forms._forms) == 1
+    for n in (33, 48, 70, 128):
+        found, made = known.predicted(n), known.made(n)
+        assert found is not None and made is not None and len(made.repeats) == 5
+        for part in ("arrays", "inputs", "outputs", "aliases", "blocks", "launches"):
+            assert getattr(found, part) == getattr(made, part), (n, part)
+        for one, other in zip(found.steps, made.steps, strict=True):
+            assert (one.args, one.offsets) == (other.args, other.offsets)
+            assert one.kernel.outputs == other.kernel.outputs
+            assert one.kernel.inputs == other.kernel.inputs
+            assert one.kernel.unaligned == other.kernel.unaligned
+    assert len(known.forms._forms) == 1
+
+
+def test_there_is_none_of_a_scan_of_two_steps() -> None:
+    """One round says nothing of how offsets grow."""
+    known = Known(over_time, (2,))
+    assert not known.forms._forms
+
+
+def test_values_that_only_their_kernel_reads_hide_no_form() -> None:
+    """A sum that was to be stored for two values, which one kernel computes."""
+    def function(n: int) -> lt.Tensor:
+        y = zeros(n, 5) @ lt.ones(5, 5)
+        return y.exp() @ y.sin().T
+    known = Known(function)
+    [choices] = known.forms._choices
+    assert len(choices.same) > sum(map(len, choices.groups))
+    assert known.predicted(48) is not None
+
+
 @pytest.mark.parametrize("n", [30, 130, 500])
 def test_there_is_none_at_sizes_that_are_not_between_those_seen(n: int) -> None:
     assert Known(in_kernels).predicted(n) is None
