@@ -131,7 +131,4 @@ def _padded(x: Tensor, count: int, mode: str) -> Tensor:
     """More numbers at both ends of the last axis of (batch, numbers)."""
     if mode == "constant" or not count:
         return x.pad((count, count))
-    if x.dtype.is_complex:
-        raise DTypeError(f"stft of complex numbers with pad_mode={mode!r}: pad them with 0, "
-                         f"pad_mode='constant', or give center=False")
     return pad(x.unsqueeze(1), (count, count), mode).squeeze(1)

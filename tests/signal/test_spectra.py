@@ -55,6 +55,16 @@ def test_spectra_are_those_of_pytorch(options: dict[str, int], pad_mode: str) ->
                                               **options).numpy(), back.numpy(), atol=1e-10)
 
 
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pad_mode", ("reflect", "constant", "replicate"))
+def test_spectra_of_complex_numbers_are_those_of_pytorch(pad_mode: str) -> None:
+    x = signal(2, 80) + 1j * signal(80)
+    theirs, mine = (library.stft(library.tensor(x), 16, pad_mode=pad_mode, return_complex=True)
+                    for library in (torch, lt))
+    np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-12)
+
+
 def test_gradients_flow_through_a_spectral_loss() -> None:
     x = lt.tensor(signal(40), requires_grad=True)
 

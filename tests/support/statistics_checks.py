@@ -85,6 +85,8 @@ STATISTICS: dict[str, Check] = {
                           t.f.dist(t.g, float("inf"))),
     "cov and corrcoef": lambda m, t: (t.f.cov(), t.c[0].cov(correction=0), t.v.cov(),
                                       t.m.pow(2).corrcoef(), t.v.corrcoef()),
+    "cov with weights of another type": lambda m, t: [
+        t.f.to(kind).cov(aweights=t.f[0].abs()) for kind in (m.float16, m.bfloat16, m.float64)],
     "positive, subtract, isreal": lambda m, t: (t.f.positive(), t.f.subtract(t.v, alpha=2),
                                                 t.i.subtract(3), t.n.isreal()),
     "positive of bools": lambda m, t: error_of(lambda: t.b.positive()),
