@@ -2,8 +2,8 @@
 
 Without either a Function is called as any other code is, for one example, which stands for all. One
 that looks at values cannot be: of an example there are none. So it is given those of all, outside
-of the vmap; what it returns is again one example's, of which all are known. backward() is called for
-one example, too, and what it calls finds its way here.
+of the vmap; what it returns is again one example's, of which all are known. backward() is called
+for one example, too, and what it calls finds its way here.
 """
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def by_batches(given: Examples, args: Sequence[Any], call: Callable[[Any, Any], 
             for a, d in zip(given.args, given.in_dims, strict=True)]
     with levels.outside(given.level):
         result = call(whole_ctx, wide)
-    known = {id(w): a for w, a in zip(wide, args, strict=True) if isinstance(w, Tensor)}
+    known: dict[int, Tensor] = {id(w): a for w, a in zip(wide, args, strict=True)
+                                if isinstance(w, Tensor)}
 
     def one(x: Tensor | None) -> Tensor | None:
         if x is None:

@@ -21,6 +21,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import const
 from lazyten.storage import levels
+from lazyten.storage.placement import has_values
 from lazyten.support.errors import DTypeError, LinAlgError, ShapeError, TransformError
 
 P = ParamSpec("P")
@@ -35,13 +36,22 @@ class BatchedError(TransformError):
 
 
 def values_of(x: Tensor, operation: str) -> Array:
-    """The values, in NumPy. BatchedError where each row of a Jacobian has its own."""
+    """The values, in NumPy, or on a device without values an identity of their shape. BatchedError
+    where each row of a Jacobian has its own."""
+    if not has_values(x.device):
+        return _identity(x)
     try:
         return x.detach().numpy()
     except TransformError as error:
         raise BatchedError(f"{operation}: NumPy computes it, of values, and here each row of a "
                            f"Jacobian has its own; compute the rows one by one, by grad(), or "
                            f"jacrev(..., chunk_size=1) around a vmap that takes them") from error
+
+
+def _identity(x: Tensor) -> Array:
+    """What any factorization takes, for its shape."""
+    values = np.ones(x.shape, x.dtype.numpy)
+    return values if x.ndim < 2 else values * np.eye(*x.shape[-2:], dtype=values.dtype)
 
 
 def all_values_of(x: Tensor, operation: str) -> Array:
@@ -54,7 +64,7 @@ def all_values_of(x: Tensor, operation: str) -> Array:
 
 
 def is_one_for_many(a: Tensor, b: Tensor) -> bool:
-    """Whether b is another for each example of a vmap, and a is not: one inverse of it is enough."""
+    """Whether b is another for each example of a vmap, and a is not: one inverse is enough."""
     return examples_of([b]) is not None and examples_of([a]) is None
 
 

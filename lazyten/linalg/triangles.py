@@ -169,7 +169,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     """L and U in one matrix, the rows exchanged, from 1 (int32), and 0 or which pivot is 0."""
     _, left, right, pivots, info = _pivoted(A, pivot, "linalg.lu_factor")
     if check_errors:
-        host.refuse_failed(host.all_values_of(info, "linalg.lu_factor"), "linalg.lu_factor", SINGULAR)
+        name = "linalg.lu_factor"
+        host.refuse_failed(host.all_values_of(info, name), name, SINGULAR)
     (m, k), n = left.shape[-2:], right.shape[-1]
     below, above = left.tril(-1), right
     if n > k:

@@ -27,9 +27,9 @@ class Level:
 
     Storages with a smaller number than `first` are from outside. Under vmap there are `size`
     examples, `randomness` says what random numbers they get, and `examples` has the unknowns of one
-    example, of what was given and of what was drawn, and the arrays of all that they stand for. `shared` are the draws that all
-    examples share, which the first of several chunks of examples makes; `used` counts those that
-    this call has asked for.
+    example, of what was given and of what was drawn, and the arrays of all that they stand for.
+    `shared` are the draws that all examples share, which the first of several chunks of examples
+    makes; `used` counts those that this call has asked for.
     """
 
     operation: str

@@ -321,7 +321,8 @@ PRODUCTS: dict[str, Check] = {
         m.einsum(e, x) for e in ("ij->j", "ij->", "ij->ji") for x in (
             (t.i * 30).to(m.int8), t.b, (t.f * 100).to(m.float16))],
     "einsum sums what one tensor alone has, integers as sum does": lambda m, t: [
-        m.einsum(e, *x) for x in (((t.f.abs() * 9).to(m.uint8), (t.g.abs() * 9).to(m.uint8)), (t.f, t.g))
+        m.einsum(e, *x) for x in (
+            ((t.f.abs() * 9).to(m.uint8), (t.g.abs() * 9).to(m.uint8)), (t.f, t.g))
         for e in ("ij,kl->", "ij,kl->il", "ij,kj->", "ij,kl->jk")],
     "einsum of batches": lambda m, t: m.einsum("bij,bjk->bik", t.c, t.e),
     "einsum of a list": lambda m, t: m.einsum("i,i->", [t.v, t.w]),

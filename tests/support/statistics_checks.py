@@ -121,7 +121,8 @@ ARRANGING: dict[str, Check] = {
     "broadcast_shapes": lambda m, t: tuple(m.broadcast_shapes((2, 1), (3,), 1)),
     "cartesian_prod": lambda m, t: (m.cartesian_prod(t.v, t.w), m.cartesian_prod(t.v)),
     "column_stack, row_stack, concatenate": lambda m, t: (
-        m.column_stack([t.v, t.w]), m.column_stack([t.m, t.v]), m.concatenate([t.f, t.g])),
+        m.column_stack([t.v, t.w]), m.column_stack([t.m, t.v]), m.concatenate([t.f, t.g]),
+        m.column_stack([t.v, t.w], out=t.v.new_zeros(0))),
     "combinations": lambda m, t: (m.combinations(t.v), m.combinations(t.x, 3),
                                   m.combinations(t.x, 2, True)),
     "combinations there are none of": lambda m, t: (

@@ -1,4 +1,4 @@
-"""Functions that look at values under vmap: by their vmap(), beside PyTorch; and what is refused."""
+"""Functions that look at values under vmap, by their vmap(), beside PyTorch; what is refused."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def cube_of(m: Any) -> Any:
         @staticmethod
         def vmap(info: Any, in_dims: Any, x: Any, y: Any) -> Any:
             x, y = [t.unsqueeze(0).expand(info.batch_size, *t.shape) if d is None
-                    else t.movedim(d, 0) for t, d in zip((x, y), in_dims)]
+                    else t.movedim(d, 0) for t, d in zip((x, y), in_dims, strict=True)]
             return Times.apply(x, y).movedim(0, -1), -1
 
     class Cube(m.autograd.Function):  # type: ignore[misc]
@@ -127,10 +127,10 @@ class Mistaken(lt.autograd.Function):
 
 def test_mistakes_of_a_vmap_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     x = lt.tensor(VALUES)
-    with pytest.raises(lt.ArgumentError, match="Mistaken.vmap gave 2 outputs and 1 axes"):
+    with pytest.raises(lt.ArgumentError, match=r"Mistaken\.vmap gave 2 outputs and 1 axes"):
         lt.vmap(Mistaken.apply)(x)
     monkeypatch.setattr(Mistaken, "given", x)
-    with pytest.raises(lt.ArgumentError, match="Mistaken.vmap gave Tensor; it gives the outputs"):
+    with pytest.raises(lt.ArgumentError, match=r"Mistaken\.vmap gave Tensor; it gives the outputs"):
         lt.vmap(Mistaken.apply)(x)
     monkeypatch.setattr(Mistaken, "setup_context", None)
     with pytest.raises(NotImplementedError, match="needs setup_context"):
