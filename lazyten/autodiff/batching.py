@@ -7,7 +7,9 @@ Out: the nodes' values for all examples, with the axis of examples in front. The
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
 
 from lazyten.autodiff.gradient import of_unknowns
 from lazyten.autodiff.vmap_rules import VMAP
@@ -27,7 +29,7 @@ def batch(outputs: Sequence[Node], examples: Mapping[Node, Node], size: int) -> 
         if node not in done and any(s in done for s in node.src):
             src = tuple(done[s] if s in done else repeated(s, size) for s in node.src)
             with attribute_to(node.place):
-                done[node] = _of_all(node, src, size)
+                done[node] = _of_all(node, src, size, examples)
     return [done.get(output) for output in outputs]
 
 
@@ -36,9 +38,9 @@ def repeated(x: Node, size: int) -> Node:
     return expand(reshape(x, (1, *x.shape)), (size, *x.shape))
 
 
-def _of_all(node: Node, src: tuple[Node, ...], size: int) -> Node:
+def _of_all(node: Node, src: tuple[Node, ...], size: int, examples: Mapping[Node, Node]) -> Node:
     if node.op is Op.CUSTOM_GRADIENT:
-        return make(node.op, node.dtype, src, _BatchedRule(node.arg, size))
+        return make(node.op, node.dtype, src, _BatchedRule(node.arg, size, examples))
     if node.op is Op.SCAN:
         steps, holes = of_unknowns(node)
         given = {flat: reshape(x, (size, flat.numel))
@@ -51,19 +53,29 @@ def _of_all(node: Node, src: tuple[Node, ...], size: int) -> Node:
 @dataclass(frozen=True, slots=True)
 class _BatchedRule:
     """The gradient rule of one example, for all: it is called with unknowns, and what it gives is
-    batched."""
+    batched. examples: those of the function, of which a rule may have saved something."""
 
     rule: GradientRule
     size: int
+    examples: Mapping[Node, Node] = field(compare=False)
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         given = [g, *node.src]
         one = [unknown(x.shape[1:], x.dtype) for x in given]
         cotangent, *sources = [x for x, _ in one]
-        parts = self.rule(cotangent, make(node.op, node.dtype, tuple(sources), self.rule))
-        examples = {flat: reshape(x, (self.size, flat.numel))
-                    for x, (_, flat) in zip(given, one, strict=True)}
+        examples = {**self.examples, **{flat: reshape(x, (self.size, flat.numel))
+                                        for x, (_, flat) in zip(given, one, strict=True)}}
+        with self.entered(examples):
+            parts = self.rule(cotangent, make(node.op, node.dtype, tuple(sources), self.rule))
         wanted = [p for p in parts if p is not None]
         found = zip(wanted, batch(wanted, examples, self.size), strict=True)
         whole = iter([repeated(p, self.size) if b is None else b for p, b in found])
         return [None if p is None else next(whole) for p in parts]
+
+    def entered(self, examples: dict[Node, Node]) -> AbstractContextManager[Any]:
+        """What a rule is called in that asks for all examples, and so has to know them."""
+        rule: Any = self.rule
+        while isinstance(rule, _BatchedRule):
+            rule = rule.rule
+        enter = getattr(rule, "for_examples", None)
+        return nullcontext() if enter is None else enter(examples, self.size)

@@ -3,6 +3,8 @@
 Files, in reading order:
 
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
+- for_examples.py: A Function under vmap that computes all examples at once: by its vmap(), or as it
+  takes batches.
 - custom_function.py: Operations whose gradient the user writes: `autograd.Function`.
 - custom_operators.py: Operators that programs name themselves: `lt.library` and `lt.ops`, under
   PyTorch's names.

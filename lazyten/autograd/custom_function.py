@@ -5,13 +5,14 @@ forward() and backward() see complex tensors where the call has them; between th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import ReferenceType, ref
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.joint_gradients import apart, jointly
+from lazyten.autograd.for_examples import by_batches, by_its_rule, examples_of
 from lazyten.frontend.complexes.tensors import ComplexTensor, joined, of_parts
 from lazyten.frontend.core.complex_forms import in_floats
 from lazyten.frontend.recorded.slots import recorded_in, templates_of
@@ -23,7 +24,14 @@ from lazyten.operators.math.elementwise import with_gradient
 from lazyten.storage import tracing
 from lazyten.storage.deferred import deferred, kept
 from lazyten.storage.frames import Frame, Slot
-from lazyten.support.errors import ArgumentError, DTypeError, GradientError, NotWrittenError
+from lazyten.storage.levels import level
+from lazyten.support.errors import (
+    ArgumentError,
+    DTypeError,
+    GradientError,
+    NotWrittenError,
+    TransformError,
+)
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -145,6 +153,27 @@ class FunctionContext:
         self._dirty |= {id(t) for t in tensors}
 
 
+class _WholeContext(FunctionContext):
+    """The context of a call for all examples of a vmap, which notes what is left there."""
+
+    def __init__(self, ctx: FunctionContext) -> None:
+        super().__init__(())
+        self.needs_input_grad = ctx.needs_input_grad
+        self._noted: tuple[Tensor | None, ...] = ()
+        self._before = set(vars(self))
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors."""
+        self._noted = tensors
+
+    def hand_over(self, ctx: FunctionContext, one: Callable[[Any], Any]) -> None:
+        """Leave the same in the context of a call for one example. one: makes a tensor of all
+        examples that of one."""
+        ctx.save_for_backward(*[one(t) for t in self._noted])
+        for name in set(vars(self)) - self._before - {"_before"}:
+            setattr(ctx, name, getattr(self, name))
+
+
 class Function:
     """An operation with a gradient of its own; subclass it, and call `apply`.
 
@@ -152,6 +181,11 @@ class Function:
     gives a gradient for each argument, None for those that have none; what it gives for an argument
     that needs none is left out. Or forward(*args), and
     setup_context(ctx, args, output).
+
+    Under vmap forward() is called for one example, with tensors that have no values. One that needs
+    these has vmap(info, in_dims, *args), which is called with tensors of all examples, along the
+    axes in_dims (None: the same for all), and gives outputs and their axes; or takes_batches, if it
+    takes any number of axes before those that it is about.
     """
 
     @staticmethod
@@ -167,6 +201,8 @@ class Function:
                               "backward(ctx, *gradients)")
 
     setup_context: Callable[..., None] | None = None
+    vmap: Callable[..., Any] | None = None
+    takes_batches = False
 
     @classmethod
     def apply(cls, *args: Any, **named: Any) -> Any:
@@ -184,11 +220,7 @@ class Function:
         before = [(a, kept(in_floats(a)._storage))
                   for a in args if flows and isinstance(a, Tensor)]
         with no_grad():
-            if cls.setup_context is None:
-                result = cls.forward(ctx, *args)
-            else:
-                result = cls.forward(*args)
-                cls.setup_context(ctx, args, result)
+            result = _called(cls, ctx, args)
         if not flows:
             return result
         outputs = list(result) if isinstance(result, tuple) else [result]
@@ -197,6 +229,24 @@ class Function:
         else:
             _attach(cls, ctx, args, outputs)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
+
+
+def _called(function: type[Function], ctx: FunctionContext, args: Sequence[Any]) -> Any:
+    """forward() of one example, or of all of a vmap where the function is made for that."""
+    given = examples_of(args) if function.vmap or function.takes_batches else None
+    if given is not None and function.vmap is None:
+        return by_batches(given, args, partial(_called, function), _WholeContext(ctx), ctx)
+    if function.setup_context is None:
+        if given is not None:
+            raise NotWrittenError(f"{function.__name__} has vmap(), and so needs setup_context() "
+                                  f"beside a forward() without ctx")
+        return function.forward(ctx, *args)
+    result = function.forward(*args) if given is None else by_its_rule(function, given)
+    function.setup_context(ctx, tuple(args), result)
+    if given is not None and ctx._dirty:
+        raise TransformError(f"{function.__name__}: mark_dirty() under vmap(): have forward() give "
+                             f"new tensors, and copy_() outside")
+    return result
 
 
 def _attach_written(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
@@ -288,6 +338,13 @@ class _Rule:
             nodes = [n and with_gradient(make(Op.DETACH, n.dtype, (n,)), (g, *inputs), never)
                      for n in nodes]
         return nodes
+
+    @property
+    def for_examples(self) -> Any:
+        """What enters a vmap around the rule, if backward() may ask for all examples."""
+        if not (self.function.vmap or self.function.takes_batches):
+            return None
+        return lambda examples, size: level("vmap", size, examples=examples)
 
     def leave(self, frame: Frame) -> None:
         """It is asked for over real memory from now on."""

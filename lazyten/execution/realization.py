@@ -81,7 +81,7 @@ def _is_refused(check: Node, device: str) -> bool:
     except IndexingError:
         return True
     assert reached.buffer is not None
-    return is_outside(check, reached.buffer.numpy())
+    return is_outside(check, reached.buffer)
 
 
 def computed(node: Node, device: str, keeps_graph: bool) -> Node:
@@ -147,7 +147,7 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
     if graph.collectives:
         _settle_collectives(graph, storages, buffers)
     for check, buffer in zip(graph.checks, buffers[len(storages):], strict=True):
-        if is_outside(check, buffer.numpy()):
+        if is_outside(check, buffer):
             _refuse_index(check, device)
     for storage, value, buffer in zip(storages, values, buffers, strict=False):
         storage.settle(value, buffer, value in graph.reading)

@@ -143,7 +143,7 @@ class Segment:
         """IndexingError if the first of these nodes, which say how far indices reach, tell that one
         is outside."""
         for check, node in zip(self.checks, nodes, strict=False):
-            if is_outside(check, node.arg.numpy()):
+            if is_outside(check, node.arg):
                 read = {make(Op.BUFFER, p.dtype, (), p): make(Op.BUFFER, b.dtype, (), b)
                         for p, b in zip(self.inputs, self.inputs_of(sources), strict=True)}
                 index = Storage(substitute([check.src[0]], read)[0], self.device)

@@ -1,9 +1,10 @@
 """Transforms along one axis, or several, under PyTorch's names."""
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.fft.plans import plan_for
 from lazyten.fft.stages import transformed
@@ -23,8 +24,12 @@ LAST_TWO = (-2, -1)
 
 
 def takes_signals(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator: `checks_tensors`, and with it `out`, for what takes real and complex numbers."""
-    return checks_tensors(function, complex_too=True)
+    """A decorator: `checks_tensors`, and with it `out`, for what takes real and complex numbers.
+    Results lie in memory in the order of their axes, so that programs can take views of them."""
+    @functools.wraps(function)
+    def in_order(*args: P.args, **kwargs: P.kwargs) -> R:
+        return cast(R, cast(Any, function(*args, **kwargs)).contiguous())
+    return checks_tensors(in_order, complex_too=True)
 
 
 # ---- one axis ------------------------------------------------------------------------------------

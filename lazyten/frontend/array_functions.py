@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.arguments import fills_out, takes_tensors
+from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
 from lazyten.frontend.core.complex_forms import made_of_others
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.size import Size
@@ -92,6 +92,7 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least(tensors, 3)
 
 
+@takes_out
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """The tensors side by side, vectors as columns."""
     return hstack([t.reshape(t.numel(), 1) if t.ndim < 2 else t

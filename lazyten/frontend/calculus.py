@@ -91,8 +91,11 @@ def _slopes_of_line(y: Tensor, axis: int, spacing: Any, edge_order: int) -> Tens
     steps = _gaps(y, axis, spacing, n)
     rises = y.diff(dim=axis) / steps
     left, right = steps.narrow(axis, 0, n - 2), steps.narrow(axis, 1, n - 2)
-    before, after = rises.narrow(axis, 0, n - 2), rises.narrow(axis, 1, n - 2)
-    inner = (before * right + after * left) / (left + right)
+    if isinstance(spacing, Tensor) and spacing.shape:
+        before, after = rises.narrow(axis, 0, n - 2), rises.narrow(axis, 1, n - 2)
+        inner = (before * right + after * left) / (left + right)
+    else:  # without the value in the middle, which may be NaN
+        inner = (y.narrow(axis, 2, n - 2) - y.narrow(axis, 0, n - 2)) / (left + right)
     first, last = rises.narrow(axis, 0, 1), rises.narrow(axis, n - 2, 1)
     if edge_order == 2:
         first = first * 2 - inner.narrow(axis, 0, 1)

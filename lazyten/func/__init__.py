@@ -51,6 +51,7 @@ from lazyten.ir.node import Node, cast, const, expand, iota, move, reshape, subs
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
 from lazyten.operators.arrays import joining
+from lazyten.storage.levels import level
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.trees import unflatten
 
@@ -251,23 +252,26 @@ def _rows(chunk_size: int | None, call: Call) -> list[list[Node]]:
     chunk_size of them at once."""
     found = []
     for node in call.nodes:
-        cotangent, flat = unknown(node.shape, node.dtype)
-        parts = _pulled_back(call, [node], [cotangent])
-        whole = _batched(parts, flat, node.numel, chunk_size or node.numel or 1)
+        whole = _batched(call, node, chunk_size or node.numel or 1)
         shapes = [node.shape + leaf.shape for leaf in call.leaves]
-        found.append([const(0.0, part.dtype, shape) if w is None else reshape(w, shape)
-                      for part, w, shape in zip(parts, whole, shapes, strict=True)])
+        found.append([const(0.0, leaf.dtype, shape) if w is None else reshape(w, shape)
+                      for leaf, w, shape in zip(call.leaves, whole, shapes, strict=True)])
     return found
 
 
-def _batched(parts: Sequence[Node], flat: Node, count: int, step: int) -> list[Node | None]:
-    """The parts for each unit vector in place of the unknown `flat`, `step` of them at once."""
+def _batched(call: Call, node: Node, step: int) -> list[Node | None]:
+    """The derivatives of an output for each input, of each unit vector as its cotangent, `step` of
+    them at once."""
+    count = node.numel
+    cotangent, flat = unknown(node.shape, node.dtype)
     units, chunks = _identity(flat), []
     for start in range(0, max(count, 1), step):
         end = min(start + step, count)
-        some = units if end - start == count else move(Op.SHRINK, units, (
-            (start, end), (0, flat.numel)))
-        chunks.append(batch(parts, {flat: some}, end - start))
+        some = {flat: units if end - start == count else move(Op.SHRINK, units, (
+            (start, end), (0, flat.numel)))}
+        with level("jacrev", end - start, examples=some):
+            parts = _pulled_back(call, [node], [cotangent])
+        chunks.append(batch(parts, some, end - start))
     if len(chunks) == 1:
         return chunks[0]
     return [None if column[0] is None else joining.cat(column, 0)

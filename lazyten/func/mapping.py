@@ -67,12 +67,12 @@ def _mapped(func: Function, in_dims: Any, out_dims: Any, randomness: str, chunk_
         examples: dict[Node, Node] = {}
         given = [x if a is None else _example(x, a, count, examples)
                  for x, a in zip(part, axes, strict=True)]
-        with level("vmap", count, randomness, shared) as entered:
+        with level("vmap", count, randomness, shared, examples):
             value = func(*unflatten(iter(given), structure), **kwargs)
         outputs, shape = outputs_of("vmap", value)
         nodes = [t.node for t in outputs]
         places = _spread(out_dims, shape, "out_dims", "the result")
-        whole = batch(nodes, examples | entered.drawn, count)
+        whole = batch(nodes, examples, count)
         placed = [_placed(node, b, place, count)
                   for node, b, place in zip(nodes, whole, places, strict=True)]
         chunks.append((placed, [t.device for t in outputs], places))

@@ -3,7 +3,7 @@
 In and out: tensors (..., m, n). NumPy computes the values of a factorization on the host, in
 float32 or float64; its gradient is made of operations of tensors, with the factors themselves in
 it, so it fuses and can be differentiated again. lt.jit goes on in Python where values are asked
-for; under vmap a factorization says that it takes batches itself. Matrices may be complex: mH of a
+for; under vmap it computes the values of all examples. Matrices may be complex: mH of a
 real one is its transpose, so one formula is for both.
 
 Files, in reading order:

@@ -20,6 +20,8 @@ class _Eig(Function):
     (C. Boeddeker and others, On the computation of complex-valued gradients, 2017). Infinite where
     eigenvalues repeat and V is used."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, operation: str) -> Any:
         values = host.finite_values_of(a, operation)

@@ -1,8 +1,9 @@
 """Matrices to NumPy and back: what they must be, and what NumPy lacks.
 
 A factorization is one element after the other, which fused kernels are not made for: its values are
-a library's work, on the host. So it computes what is pending, ends a trace of lt.jit (the call goes
-on in Python), and cannot look at what is another matrix for each example of vmap.
+a library's work, on the host. So it computes what is pending and ends a trace of lt.jit (the call
+goes on in Python); under vmap it is a Function that takes batches, and computes those of all
+examples. What is another matrix for each row of a Jacobian is refused.
 """
 from __future__ import annotations
 
@@ -13,11 +14,14 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from lazyten.autograd.custom_function import FunctionContext
+from lazyten.autograd.for_examples import examples_of
 from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.complexes.computing import from_array
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import const
+from lazyten.storage import levels
+from lazyten.storage.placement import has_values
 from lazyten.support.errors import DTypeError, LinAlgError, ShapeError, TransformError
 
 P = ParamSpec("P")
@@ -28,17 +32,40 @@ SMALL = 64
 
 
 class BatchedError(TransformError):
-    """The values of a matrix are asked for that is another for each example of vmap."""
+    """The values of a matrix are asked for that is another for each row of a Jacobian."""
 
 
 def values_of(x: Tensor, operation: str) -> Array:
-    """The values, in NumPy. BatchedError under vmap."""
+    """The values, in NumPy, or on a device without values an identity of their shape. BatchedError
+    where each row of a Jacobian has its own."""
+    if not has_values(x.device):
+        return _identity(x)
     try:
         return x.detach().numpy()
     except TransformError as error:
-        raise BatchedError(f"{operation} under vmap: NumPy computes it, of values, and here each "
-                           f"example has its own; leave vmap out around it: it takes batches, "
-                           f"in the axes before the matrix") from error
+        raise BatchedError(f"{operation}: NumPy computes it, of values, and here each row of a "
+                           f"Jacobian has its own; compute the rows one by one, by grad(), or "
+                           f"jacrev(..., chunk_size=1) around a vmap that takes them") from error
+
+
+def _identity(x: Tensor) -> Array:
+    """What any factorization takes, for its shape."""
+    values = np.ones(x.shape, x.dtype.numpy)
+    return values if x.ndim < 2 else values * np.eye(*x.shape[-2:], dtype=values.dtype)
+
+
+def all_values_of(x: Tensor, operation: str) -> Array:
+    """`values_of`, under vmap of all examples: for what is decided for all of them together."""
+    given = examples_of([x])
+    if given is None:
+        return values_of(x, operation)
+    with levels.outside(given.level):
+        return all_values_of(given.args[0], operation)
+
+
+def is_one_for_many(a: Tensor, b: Tensor) -> bool:
+    """Whether b is another for each example of a vmap, and a is not: one inverse is enough."""
+    return examples_of([b]) is not None and examples_of([a]) is None
 
 
 def finite_values_of(x: Tensor, operation: str) -> Array:

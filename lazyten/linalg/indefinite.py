@@ -80,6 +80,8 @@ def _substituted(a: Array, pivots: Array, b: Array) -> Array:
 class _LDL(Function):
     """L D L^T = A, which has no gradient, as in PyTorch."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, checks: bool, operation: str) -> Any:
         values = host.values_of(a, operation)
@@ -101,6 +103,8 @@ class _LDL(Function):
 
 class _Solve(Function):
     """A^-1 B is linear in B, and A is symmetric."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, factors: Tensor, pivots: Tensor, b: Tensor) -> Any:

@@ -22,6 +22,8 @@ class _Exponential(Function):
     """exp of [[A^H, G], [0, A^H]] has the gradient of G in its corner (N. Higham, Functions of
     matrices, 2008, theorem 3.6)."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
         host.save(ctx, a)

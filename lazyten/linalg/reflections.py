@@ -26,6 +26,8 @@ from lazyten.support.errors import GradientError, ShapeError
 class _Reflections(Function):
     """LAPACK's geqrf, whose gradient is not there: that of Q and R is linalg.qr's."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
         h, tau = np.linalg.qr(host.values_of(a, "geqrf"), "raw")

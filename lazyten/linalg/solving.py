@@ -48,6 +48,8 @@ def _solved(a: Array, b: Array, checks: bool, operation: str) -> tuple[Array, Ar
 class _Inverse(Function):
     """d(A^-1) = -A^-1 dA A^-1."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, checks: bool, operation: str) -> Any:
         given = host.values_of(a, operation)
@@ -66,6 +68,8 @@ class _Inverse(Function):
 class _Solve(Function):
     """d(A^-1 B) = A^-1 (dB - dA X). Of matrices with the same axes before the last two."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, checks: bool, operation: str) -> Any:
         x, info = _solved(host.values_of(a, operation), host.values_of(b, operation), checks,
@@ -83,6 +87,8 @@ class _Solve(Function):
 
 class _Triangular(Function):
     """As _Solve, for a triangle: the gradient of the rest of the matrix is 0."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, upper: bool, unit: bool) -> Any:
@@ -105,6 +111,8 @@ class _Triangular(Function):
 class _Determinant(Function):
     """d det A = det A tr(A^-1 dA); where A is singular, of its cofactors."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
         values = host.values_of(a, "linalg.det")
@@ -116,7 +124,7 @@ class _Determinant(Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
         a, determinant = ctx.saved_tensors
-        if (host.values_of(determinant, "linalg.det") == 0).any():
+        if (host.all_values_of(determinant, "linalg.det") == 0).any():
             return g[..., None, None] * _Cofactors.apply(a)
         return (g * determinant.conj())[..., None, None] * inv(a).mH
 
@@ -124,6 +132,8 @@ class _Determinant(Function):
 class _Cofactors(Function):
     """The conjugate of det(A) times A^-H, without a division: A = U S V^H gives the conjugate of
     det(U V^H) times U C V^H, where C has the products of all singular values but one."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
@@ -142,6 +152,8 @@ class _Cofactors(Function):
 class _LogDeterminant(Function):
     """d log det A = tr(A^-1 dA): its real part is that of the logarithm, its imaginary part of the
     angle of a complex determinant."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Any:
@@ -206,12 +218,13 @@ def _solution(A: Tensor, B: Tensor, left: bool, checks: bool, operation: str) ->
         x, info = _solution(A.mT, B.mT, True, checks, operation)
         return x.mT, info
     a, b = _together(A, B, True, operation)
-    try:
-        x, info = _Solve.apply(a, b, checks, operation)
-    except BatchedError:  # of B perhaps: then one inverse is for all examples
-        inverse, info = _Inverse.apply(A, checks, operation)
-        x = inverse @ B
-    return x, info
+    if not host.is_one_for_many(A, B):
+        try:
+            return _Solve.apply(a, b, checks, operation)
+        except BatchedError:  # B is another for each row of a Jacobian
+            pass
+    inverse, info = _Inverse.apply(A, checks, operation)
+    return inverse @ B, info
 
 
 def _together(A: Tensor, B: Tensor, left: bool, operation: str) -> tuple[Tensor, Tensor]:
@@ -238,11 +251,14 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
         _together(A, B, False, name)
         return solve_triangular(A.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
     a, b = _together(A, B, True, name)
-    try:
-        result: Tensor = _Triangular.apply(a, b, upper, unitriangular)
-    except BatchedError:  # of B perhaps: then one inverse is for all examples
-        result = _Triangular.apply(A, identity(A, A.shape[-1]), upper, unitriangular) @ B
-    return result
+    if not host.is_one_for_many(A, B):
+        try:
+            result: Tensor = _Triangular.apply(a, b, upper, unitriangular)
+            return result
+        except BatchedError:  # B is another for each row of a Jacobian
+            pass
+    found: Tensor = _Triangular.apply(A, identity(A, A.shape[-1]), upper, unitriangular) @ B
+    return found
 
 
 @takes_matrices

@@ -41,7 +41,7 @@ def _beside(x: Tensor) -> Tensor:
 def check_angles(inner: Tensor, operation: str) -> None:
     """GradientError where a result depends on the angle of complex eigenvectors V, of which none is
     the right one: V^H G then has imaginary numbers on its diagonal."""
-    if inner.is_complex() and np.abs(host.values_of(inner, operation).diagonal(
+    if inner.is_complex() and np.abs(host.all_values_of(inner, operation).diagonal(
             0, -2, -1).imag).max(initial=0) > ANGLE:
         raise GradientError(f"{operation}: what is differentiated changes with the angle of "
                             f"complex eigenvectors, which may be any; take what does not, such as "
@@ -52,6 +52,8 @@ class _Eigh(Function):
     """V diag(w) V^H = A: dw = diag(V^H dA V), and dV of what is beside the diagonal, divided by
     differences of eigenvalues (M. Giles, Collected matrix derivative results, 2008). Infinite where
     eigenvalues repeat and V is used."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, side: str) -> Any:
@@ -84,6 +86,8 @@ class _SVD(Function):
     """U diag(s) V^H = A (J. Townsend, Differentiating the singular value decomposition, 2016).
     Infinite where singular values repeat, or are 0, and U or V is used; columns that stand for no
     singular value have no gradient."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, full: bool) -> Any:
@@ -176,6 +180,8 @@ class _Pseudoinverse(Function):
     """dP = -P dA P + P P^H dA^H (1 - A P) + (1 - P A) dA^H P^H P (G. Golub and V. Pereyra, 1973),
     where the rank stays."""
 
+    takes_batches = True
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, atol: Tolerance, rtol: Tolerance, hermitian: bool) -> Any:
         values = host.finite_values_of(a, "linalg.pinv")
@@ -213,8 +219,29 @@ def pinv(A: Tensor, rcond: Tolerance = None, hermitian: bool = False, *, atol: T
     `hermitian`) of at most max(atol, rtol * the largest) count as 0. rtol, or rcond as it was
     called, is max(m, n) * eps unless atol or it is given. Differentiable where the rank stays."""
     check_matrix(A, "linalg.pinv", square=hermitian)
-    result: Tensor = _Pseudoinverse.apply(A, atol, rcond if rtol is None else rtol, hermitian)
+    result: Tensor = _Pseudoinverse.apply(A, _each(atol, A), _each(
+        rcond if rtol is None else rtol, A), hermitian)
     return result
+
+
+def _each(bound: Tolerance, a: Tensor) -> Tolerance:
+    """A tolerance that is a tensor, for each matrix."""
+    return bound.expand(broadcast_shapes(bound.shape, a.shape[:-2])) if isinstance(
+        bound, Tensor) else bound
+
+
+class _Rank(Function):
+    """How many singular values count."""
+
+    takes_batches = True
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, atol: Tolerance, rtol: Tolerance, hermitian: bool) -> Any:
+        values = host.finite_values_of(a, "linalg.matrix_rank")
+        s = np.abs(np.linalg.eigvalsh(values)) if hermitian else np.linalg.svd(
+            values, compute_uv=False)
+        bound = _smallest(s.max(-1, initial=0), a.shape[-2:], a, atol, rtol)
+        return host.tensor_of(np.asarray((s > bound[..., None]).sum(-1), np.int64), a)
 
 
 @takes_matrices
@@ -223,18 +250,18 @@ def matrix_rank(A: Tensor, tol: Tolerance = None, hermitian: bool = False, *,
     """How many singular values (absolute eigenvalues, if `hermitian`) are larger than max(atol,
     rtol * the largest), as int64; see `pinv`. tol: atol, with an rtol of 0."""
     check_matrix(A, "linalg.matrix_rank", square=hermitian)
-    values = host.finite_values_of(A, "linalg.matrix_rank")
-    s = np.abs(np.linalg.eigvalsh(values)) if hermitian else np.linalg.svd(values, compute_uv=False)
     if tol is not None:
         atol, rtol = tol, 0.0
-    bound = _smallest(s.max(-1, initial=0), A.shape[-2:], A, atol, rtol)
-    return host.tensor_of(np.asarray((s > bound[..., None]).sum(-1), np.int64), A)
+    found: Tensor = _Rank.apply(A, _each(atol, A), _each(rtol, A), hermitian)
+    return found
 
 
 # ---- least squares -------------------------------------------------------------------------------
 
 class _LeastSquares(Function):
     """A^+ B, of which the gradient is that of the pseudoinverse."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, rcond: float) -> Any:
@@ -284,8 +311,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         float(shapes.as_number(rcond, name, "rcond"))
     x, rank, values = _LeastSquares.apply(a, b, bound)
     empty = values.detach().new_empty((0,))
-    full = m > n and (how == "gels" or bool((rank == n).all()))
-    residuals = (a @ x - b).abs().square().sum(-2) if full and how != "gelsy" else empty
+    full = how != "gelsy" and m > n and (how == "gels" or bool(
+        (host.all_values_of(rank, name) == n).all()))
+    residuals = (a @ x - b).abs().square().sum(-2) if full else empty
     return Lstsq(x.squeeze(-1) if is_vector else x, residuals,
                  empty.long() if how == "gels" else rank,
                  values if how in ("gelsd", "gelss") else empty)

@@ -9,6 +9,7 @@ from lazyten.autograd.custom_function import Function
 from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.functions import cat, eye
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import DType
 from lazyten.linalg import host
 from lazyten.linalg.host import adjoint, check_matrix, check_same_type, takes_matrices
 from lazyten.linalg.results import LU, QR, CholeskyEx, LUFactor, LUFactorEx
@@ -27,6 +28,8 @@ class _Cholesky(Function):
     """L L^H = A gives dA -> L phi(L^-1 dA L^-H), where phi takes the lower triangle and half of the
     diagonal (I. Murray, Differentiation of the Cholesky decomposition, 2016); the gradient is
     Hermitian. upper: the upper triangle of A is read; L is the same."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, upper: bool, checks: bool, operation: str) -> Any:
@@ -94,7 +97,7 @@ def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """The inverse of L L^H, or of L^H L if L is upper triangular. LinAlgError if a number on the
     diagonal is 0. (`lt.cholesky_inverse`.)"""
     check_matrix(L, "cholesky_inverse", square=True)
-    diagonal = host.values_of(L.diagonal(0, -2, -1), "cholesky_inverse")
+    diagonal = host.all_values_of(L.diagonal(0, -2, -1), "cholesky_inverse")
     host.refuse_failed(host.first_zero(diagonal), "cholesky_inverse", NO_FACTOR)
     return cholesky_solve(identity(L, L.shape[-1]), L, upper)
 
@@ -103,6 +106,8 @@ class _LU(Function):
     """P L U = A: of square blocks dL = L tril(L^-1 P^T dA U^-1, -1) and dU with its triu; what is
     beside or below the square block follows (P. Seeger et al., Auto-differentiating linear algebra,
     2017)."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, operation: str) -> Any:
@@ -164,7 +169,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     """L and U in one matrix, the rows exchanged, from 1 (int32), and 0 or which pivot is 0."""
     _, left, right, pivots, info = _pivoted(A, pivot, "linalg.lu_factor")
     if check_errors:
-        host.refuse_failed(host.values_of(info, "linalg.lu_factor"), "linalg.lu_factor", SINGULAR)
+        name = "linalg.lu_factor"
+        host.refuse_failed(host.all_values_of(info, name), name, SINGULAR)
     (m, k), n = left.shape[-2:], right.shape[-1]
     below, above = left.tril(-1), right
     if n > k:
@@ -181,6 +187,17 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     return LUFactor(*lu_factor_ex(A, pivot=pivot, check_errors=True)[:2])
 
 
+class _Permutation(Function):
+    """P of P L U, of pivots."""
+
+    takes_batches = True
+
+    @staticmethod
+    def forward(ctx: Any, pivots: Tensor, rows: int, dtype: DType) -> Any:
+        found = host.permutation(host.values_of(pivots, "lu_unpack"), rows)
+        return host.tensor_of(found.astype(dtype.numpy), pivots)
+
+
 @takes_matrices
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
               unpack_pivots: bool = True) -> LU:
@@ -195,8 +212,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
     k = min(m, n)
     p, left, right = empty, empty, empty
     if unpack_pivots:
-        found = host.permutation(host.values_of(LU_pivots, name), m)
-        p = host.tensor_of(found.astype(LU_data.dtype.numpy), LU_data)
+        p = _Permutation.apply(LU_pivots, m, LU_data.dtype)
     if unpack_data:
         one = eye(m, k, dtype=LU_data.dtype, device=LU_data.device)
         left, right = LU_data[..., :k].tril(-1) + one, LU_data[..., :k, :].triu()
@@ -224,6 +240,8 @@ class _QR(Function):
     """Q R = A: gradient (gQ + Q copyltu(R gR^H - gQ^H Q)) R^-H of a square R, where copyltu has the
     lower triangle on both sides; a wide matrix is its square part, of which R's rest follows
     (S. Walter, L. Lehmann, 2010)."""
+
+    takes_batches = True
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, mode: str) -> Any:

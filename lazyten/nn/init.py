@@ -183,7 +183,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     if tensor.ndim < 2:
         raise ShapeError(f"orthogonal_ of shape {tensor.shape}: a weight has at least 2 axes, "
                          f"(out, in, *kernel)")
-    if not tensor.numel():
+    if not tensor.numel() or tensor.is_meta:
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     drawn = functions.empty((max(rows, columns), min(rows, columns)),

@@ -190,7 +190,7 @@ def _drawn(make_array: Callable[[int], Array], dtype: DType, size: int, device: 
         count = level.size * examples
         whole = _drawn(make_array, dtype, size, device, tuple(rest), count)
         one, _ = unknown((examples * size,), dtype)
-        level.drawn[one] = reshape(whole, (level.size, examples * size))
+        level.examples[one] = reshape(whole, (level.size, examples * size))
         return one
     make_now = partial(make_array, examples)
     trace = tracing.current()

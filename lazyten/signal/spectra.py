@@ -81,7 +81,7 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     end = total - size // 2 if center else total
     if length is not None:
         end = start + length
-    signal = (signal / common)[:, start:end]
+    signal = signal[:, start:end] / common[:, start:end]  # elsewhere windows may come to 0
     if length is not None and signal.shape[-1] < length:
         signal = signal.pad((0, length - signal.shape[-1]))
     found: Tensor = signal if input.ndim == 3 else signal.squeeze(0)
@@ -131,7 +131,4 @@ def _padded(x: Tensor, count: int, mode: str) -> Tensor:
     """More numbers at both ends of the last axis of (batch, numbers)."""
     if mode == "constant" or not count:
         return x.pad((count, count))
-    if x.dtype.is_complex:
-        raise DTypeError(f"stft of complex numbers with pad_mode={mode!r}: pad them with 0, "
-                         f"pad_mode='constant', or give center=False")
     return pad(x.unsqueeze(1), (count, count), mode).squeeze(1)

@@ -26,17 +26,17 @@ class Level:
     """One call of a function under a transform.
 
     Storages with a smaller number than `first` are from outside. Under vmap there are `size`
-    examples, `randomness` says what random numbers they get, and `drawn` has what was drawn: an
-    unknown of one example, and the array of all that it stands for. `shared` are the draws that all
-    examples share, which the first of several chunks of examples makes; `used` counts those that
-    this call has asked for.
+    examples, `randomness` says what random numbers they get, and `examples` has the unknowns of one
+    example, of what was given and of what was drawn, and the arrays of all that they stand for.
+    `shared` are the draws that all examples share, which the first of several chunks of examples
+    makes; `used` counts those that this call has asked for.
     """
 
     operation: str
     first: int
     size: int = 1
     randomness: str = "same"
-    drawn: dict[Node, Node] = field(default_factory=dict)
+    examples: dict[Node, Node] = field(default_factory=dict)
     shared: list[Node] = field(default_factory=list)
     used: int = 0
 
@@ -55,14 +55,29 @@ def under_way() -> tuple[Level, ...]:
 
 @contextmanager
 def level(operation: str, size: int = 1, randomness: str = "same",
-          shared: list[Node] | None = None) -> Iterator[Level]:
+          shared: list[Node] | None = None,
+          examples: dict[Node, Node] | None = None) -> Iterator[Level]:
     """Within this block a function runs under the transform `operation`."""
     entered = Level(operation, next(serials), size, randomness,
-                    shared=[] if shared is None else shared)
-    before = _stack.levels
-    _stack.levels = (*before, entered)
-    try:
+                    {} if examples is None else examples, [] if shared is None else shared)
+    with _standing((*_stack.levels, entered)):
         yield entered
+
+
+@contextmanager
+def outside(entered: Level) -> Iterator[None]:
+    """Within this block the levels are those that one of them was entered in."""
+    levels = _stack.levels
+    with _standing(levels[:levels.index(entered)]):
+        yield
+
+
+@contextmanager
+def _standing(levels: tuple[Level, ...]) -> Iterator[None]:
+    before = _stack.levels
+    _stack.levels = levels
+    try:
+        yield
     finally:
         _stack.levels = before
 

@@ -158,3 +158,11 @@ def test_the_axis_has_numpys_name_too() -> None:
         wanted = getattr(np.fft, name)(x, **{"axes" if name in ("fftn", "fftshift") else "axis":
                                              axis})
         np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)
+
+
+def test_a_view_can_be_taken_of_what_was_transformed(device: str) -> None:
+    x = lt.rand(2, 3, 4, device=device)
+    for found in (lt.fft.fft(x), lt.fft.rfft(x), lt.fft.fft2(x), lt.fft.fft(x, dim=0)):
+        assert found.is_contiguous() and found.stride()[-1] == 1
+        np.testing.assert_array_equal(found.view(-1).numpy(), found.numpy().reshape(-1))
+    assert lt.stft(x.view(-1), 8, return_complex=True).stride() == (1, 5)

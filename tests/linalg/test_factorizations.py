@@ -175,11 +175,11 @@ def test_a_jitted_function_goes_on_in_python_and_has_gradients() -> None:
         same(gradient, lt.autograd.grad(expected, [a])[0].numpy())
 
 
-def test_the_reverse_pass_takes_vmap_and_the_factorization_says_it_does_not() -> None:
-    x, many = lt.tensor(SQUARE[0]), lt.tensor(SQUARE)
+def test_jacobians_are_rows_of_gradients() -> None:
+    x = lt.tensor(SQUARE[0])
     b = lt.tensor(TALL[:, :3])
     for function in (lt.linalg.inv, lt.linalg.det, lambda a: lt.linalg.cholesky(a @ a.mT),
-                     lambda a: lt.linalg.solve(a, b[0])):
+                     lambda a: lt.linalg.solve(a, b[0]), lt.linalg.matrix_exp):
         leaf = lt.tensor(SQUARE[0], requires_grad=True)
         y = function(leaf)
         jacobian = lt.func.jacrev(function)(x).reshape(-1, 9)
@@ -189,8 +189,56 @@ def test_the_reverse_pass_takes_vmap_and_the_factorization_says_it_does_not() ->
     same(lt.vmap(lambda v: lt.linalg.solve(x, v))(b), np.linalg.solve(SQUARE[0], b.numpy()))
     same(lt.vmap(lambda v: lt.linalg.solve_triangular(x, v, upper=True))(b),
          np.linalg.solve(np.triu(SQUARE[0]), b.numpy()))
-    with pytest.raises(lt.TransformError, match=r"linalg.inv under vmap: .*takes batches"):
-        lt.vmap(lt.linalg.inv)(many)
+    with pytest.raises(lt.TransformError, match=r"linalg.matrix_exp: .*row of a Jacobian"):
+        lt.func.jacfwd(lt.linalg.matrix_exp)(x)
+
+
+OF_EXAMPLES: dict[str, Callable[[lt.Tensor, lt.Tensor], lt.Tensor]] = {
+    "inv": lambda a, b: lt.linalg.inv(a), "solve": lt.linalg.solve,
+    "solve a vector": lambda a, b: lt.linalg.solve(a, b[..., 0]),
+    "triangle": lambda a, b: lt.linalg.solve_triangular(a, b, upper=True),
+    "det": lambda a, b: lt.linalg.det(a), "logdet": lambda a, b: lt.logdet(a),
+    "cholesky": lambda a, b: lt.cholesky_solve(b, lt.linalg.cholesky(a)),
+    "cholesky_inverse": lambda a, b: lt.cholesky_inverse(a),
+    "eigh": lambda a, b: lt.linalg.eigh(a).eigenvalues, "svd": lambda a, b: lt.linalg.svdvals(a),
+    "qr": lambda a, b: lt.linalg.qr(a).R, "lu": lambda a, b: lt.linalg.lu(a).U,
+    "lu_solve": lambda a, b: lt.linalg.lu_solve(*lt.linalg.lu_factor(a), b),
+    "pinv": lambda a, b: lt.linalg.pinv(a, rtol=b.abs().amin((-1, -2)) / 1e9),
+    "lstsq": lambda a, b: lt.linalg.lstsq(a, b).solution,
+    "residuals": lambda a, b: lt.linalg.lstsq(a[..., :2], b, driver="gelsd").residuals,
+    "matrix_exp": lambda a, b: lt.linalg.matrix_exp(a / 10),
+    "matrix_rank": lambda a, b: lt.linalg.matrix_rank(a)[..., None, None] * b,
+    "ldl": lambda a, b: lt.linalg.ldl_solve(*lt.linalg.ldl_factor(a.detach()), b),
+    "geqrf": lambda a, b: lt.geqrf(a.detach()).tau + b[..., 0],
+    "eigenvectors": lambda a, b: lt.linalg.eig(a).eigenvectors.abs() * b[..., :1],
+}
+
+
+@pytest.mark.parametrize("name", OF_EXAMPLES)
+def test_vmap_factorizes_the_matrix_of_each_example(name: str) -> None:
+    function = OF_EXAMPLES[name]
+    random = np.random.default_rng(3)
+    values = random.normal(size=(3, 2, 3, 3))
+    a = lt.tensor(values @ values.swapaxes(-1, -2) + np.eye(3))
+    b = lt.tensor(random.normal(size=(3, 2, 3, 2)))
+
+    def loss(a: lt.Tensor, b: lt.Tensor) -> lt.Tensor:
+        return (function(a, b) ** 2).sum()
+
+    wanted = [[function(x, y).numpy() for x, y in zip(*rows, strict=True)]
+              for rows in zip(a, b, strict=True)]
+    same(lt.vmap(lt.vmap(function))(a, b), np.array(wanted))
+    same(lt.vmap(function)(a, b), np.array(wanted))
+    same(lt.vmap(function, (None, 0))(a[0, 0], b[:, 0]),
+         np.array([function(a[0, 0], y).numpy() for y in b[:, 0]]))
+    if name == "eigenvectors":  # whose gradient is of the angles, too
+        return
+    both = lt.func.grad(loss, (0, 1))
+    for number, found in enumerate(lt.vmap(both)(a[0], b[0])):
+        same(found, np.array([both(x, y)[number].numpy() for x, y in zip(a[0], b[0], strict=True)]))
+    around = lt.func.grad(lambda a, b: (lt.vmap(function)(a, b) ** 2).sum(), (0, 1))
+    for found, of_each in zip(around(a[0], b[0]), lt.vmap(both)(a[0], b[0]), strict=True):
+        same(found, of_each.numpy())
 
 
 @pytest.mark.parametrize("a", [SQUARE, SQUARE + 1j * POSITIVE, np.zeros((2, 0, 0)), np.eye(3)],

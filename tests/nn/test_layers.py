@@ -260,6 +260,15 @@ def test_a_class_that_never_comes_leaves_the_loss_of_a_sequence_finite() -> None
     assert never.item() == math.inf
 
 
+@pytest.mark.parametrize("zero_infinity", (True, False))
+def test_the_ctc_loss_of_a_nan_is_nan(zero_infinity: bool) -> None:
+    x = lt.zeros(3, 2, 4).log_softmax(2)
+    x[1, 0, 1] = float("nan")
+    loss = nn.functional.ctc_loss(x, lt.ones(2, 2).long(), [3, 3], [2, 2], reduction="none",
+                                  zero_infinity=zero_infinity)
+    assert loss.isnan().tolist() == [True, False]
+
+
 def ctc(*args: Any) -> Any:
     return nn.functional.ctc_loss(lt.zeros(3, 2, 4), *args)
 

@@ -96,6 +96,35 @@ def test_values_and_gradients_are_pytorchs(name: str) -> None:
         np.testing.assert_allclose(given, value, rtol=1e-9, atol=1e-12)
 
 
+WRITING = {"conj_physical_": 0, "exp2_": 0, "sinc_": 0, "logical_not_": 0, "addmm_": 2,
+           "baddbmm_": 2, "addcmul_": 2, "addcdiv_": 2, "eq_": 1, "ne_": 1, "logical_and_": 1,
+           "logical_or_": 1, "logical_xor_": 1, "lerp_": 2}
+"""What writes its result to a complex tensor, and how many other operands it has."""
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_what_is_written_is_pytorchs(name: str) -> None:
+    results = []
+    for library in (torch, lt):
+        random = np.random.default_rng(3)
+        shape = (2, 3, 3) if name == "baddbmm_" else (3, 3)
+        x, *others = [library.tensor(random.normal(size=shape) + 1j * random.normal(size=shape))
+                      for _ in range(1 + WRITING[name])]
+        shown = x[:]
+        assert getattr(x, name)(*others) is x
+        results.append(shown.numpy())
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-12)
+
+
+def test_normally_distributed_numbers_have_half_the_variance_in_each_part() -> None:
+    lt.manual_seed(0)
+    x = lt.empty(100, 100, dtype=lt.complex64).normal_(2, 3)
+    found = x.numpy()
+    assert abs(found.mean() - 2) < 0.1
+    for part in (found.real, found.imag):
+        assert abs(part.var() - 4.5) < 0.3
+
+
 @pytest.mark.parametrize("name", TRUTHS)
 def test_truths_are_pytorchs(name: str) -> None:
     wanted, found = (TRUTHS[name](library, *operands(library)) for library in (torch, lt))

@@ -82,6 +82,24 @@ def test_many_models_are_computed_by_one_without_values() -> None:
     assert_array_equal(found.detach().numpy(), np.stack([m(x).detach().numpy() for m in models]))
 
 
+def test_labels_and_matrices_without_values_give_shapes() -> None:
+    labels = lt.zeros(3, dtype=lt.int64, device="meta")
+    scores = lt.ones(3, 4, device="meta", requires_grad=True)
+    loss = lt.nn.functional.cross_entropy(scores, labels)
+    loss.backward()
+    assert loss.is_meta and loss.shape == () and scores.grad is not None
+    assert scores.detach()[labels].shape == (3, 4)
+    assert lt.nn.functional.embedding(labels, scores).shape == (3, 4)
+    a = lt.ones(2, 3, 3, device="meta")
+    assert lt.linalg.svd(a[:, :2]).Vh.shape == (2, 3, 3)
+    for found in (lt.linalg.inv(a), lt.linalg.cholesky(a), lt.linalg.solve(a, a),
+                  lt.linalg.matrix_exp(a), lt.linalg.pinv(a), lt.linalg.lu(a).P):
+        assert found.is_meta and found.shape == (2, 3, 3)
+    with lt.device("meta"):
+        linear = lt.nn.Linear(3, 5)
+    assert lt.nn.init.orthogonal_(linear.weight).is_meta
+
+
 # ---- bytes of files ------------------------------------------------------------------------------
 
 def test_bytes_of_a_file_are_read_as_any_type(tmp_path: Path) -> None:

@@ -55,6 +55,30 @@ def test_spectra_are_those_of_pytorch(options: dict[str, int], pad_mode: str) ->
                                               **options).numpy(), back.numpy(), atol=1e-10)
 
 
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pad_mode", ("reflect", "constant", "replicate"))
+def test_spectra_of_complex_numbers_are_those_of_pytorch(pad_mode: str) -> None:
+    x = signal(2, 80) + 1j * signal(80)
+    theirs, mine = (library.stft(library.tensor(x), 16, pad_mode=pad_mode, return_complex=True)
+                    for library in (torch, lt))
+    np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("length", (None, 70))
+def test_the_gradient_of_what_is_put_together_is_pytorchs(length: int | None) -> None:
+    window = np.hanning(9)[:-1].copy()  # 0 at the start, where nothing is left of the signal
+    spectra = signal(9, 21) + 1j * signal(9, 21)[::-1]
+    gradients = []
+    for library in (torch, lt):
+        x = library.tensor(spectra.copy()).requires_grad_()
+        y = library.istft(x, 16, win_length=8, window=library.tensor(window), length=length)
+        (y ** 2).sum().backward()
+        gradients.append(x.grad.numpy())
+    np.testing.assert_allclose(gradients[1], gradients[0], atol=1e-12)
+
+
 def test_gradients_flow_through_a_spectral_loss() -> None:
     x = lt.tensor(signal(40), requires_grad=True)
 

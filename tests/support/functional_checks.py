@@ -67,8 +67,8 @@ ACTIVATIONS: dict[str, Check] = {
         t.w, lambda w: functional(m).prelu(t.c - 9.5, w)),
     "prelu with other slopes": lambda m, t: error_of(lambda: functional(m).prelu(t.c, t.w[:2])),
     "hardtanh of integers": lambda m, t: (functional(m).hardtanh(t.i, -1.5, 2.5),
-                                          functional(m).relu6(t.j), functional(m).threshold(
-                                              t.i, 1, 20)),
+                                          functional(m).relu6(t.j), [functional(m).threshold(
+                                              t.i, *given) for given in ((1, 20), (1.5, 20.7))]),
     "dropout of integers without training": lambda m, t: [
         functional(m).dropout(t.i, 0.5, False), functional(m).alpha_dropout(t.i, 0.5)],
     "softmax of nothing in a low type": lambda m, t: [
@@ -241,6 +241,8 @@ SAMPLING: dict[str, Check] = {
         m, t, padding_mode="reflection", align_corners=True),
     "grid_sample of a grid of another size": lambda m, t: error_of(
         lambda: functional(m).grid_sample(image(t), t.c.double().reshape(2, 3, 2, 2))),
+    "grid_sample of no images": lambda m, t: functional(m).grid_sample(
+        image(t)[:0], t.c.double().reshape(-1, 2, 2, 2)[:0], align_corners=False),
     "grid_sample in an unknown mode": lambda m, t: error_of(
         lambda: functional(m).grid_sample(image(t), t.c.double().reshape(1, 6, 2, 2), "cubic")),
     "affine_grid": lambda m, t: both(t.c.double()[:, :2, :3], lambda x: functional(

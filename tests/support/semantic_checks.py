@@ -320,6 +320,10 @@ PRODUCTS: dict[str, Check] = {
     "einsum of one tensor of narrow integers sums as sum does": lambda m, t: [
         m.einsum(e, x) for e in ("ij->j", "ij->", "ij->ji") for x in (
             (t.i * 30).to(m.int8), t.b, (t.f * 100).to(m.float16))],
+    "einsum sums what one tensor alone has, integers as sum does": lambda m, t: [
+        m.einsum(e, *x) for x in (
+            ((t.f.abs() * 9).to(m.uint8), (t.g.abs() * 9).to(m.uint8)), (t.f, t.g))
+        for e in ("ij,kl->", "ij,kl->il", "ij,kj->", "ij,kl->jk")],
     "einsum of batches": lambda m, t: m.einsum("bij,bjk->bik", t.c, t.e),
     "einsum of a list": lambda m, t: m.einsum("i,i->", [t.v, t.w]),
     "einsum by numbers of axes": lambda m, t: (
@@ -428,6 +432,10 @@ ELEMENTWISE: dict[str, Check] = {
     "lerp": lambda m, t: (t.f.lerp(t.g, 0.25), t.f.lerp(t.g, 0.75), t.f.lerp(t.g, t.p / 5)),
     "addcmul, addcdiv": lambda m, t: (t.f.addcmul(t.g, t.p, value=0.5),
                                       t.f.addcdiv(t.g, t.p, value=-2)),
+    "addcmul of integers": lambda m, t: (t.i.addcmul(t.j, t.j, value=2),
+                                         t.i.addcmul(t.j, t.j, value=2.0)),
+    "gradient beside a NaN": lambda m, t: [m.gradient(m.stack([t.n, t.n]).mT, spacing=gap, dim=0)
+                                           for gap in (None, 0.5)],
     "nan_to_num": lambda m, t: (t.n.nan_to_num(), t.n.nan_to_num(7.0, 8.0, -9.0)),
     "divide with rounding": lambda m, t: [m.divide(a, b, rounding_mode=mode) for mode in (
         None, "floor", "trunc") for a, b in ((t.f, t.g), (t.i, t.j))],

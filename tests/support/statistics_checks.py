@@ -85,6 +85,8 @@ STATISTICS: dict[str, Check] = {
                           t.f.dist(t.g, float("inf"))),
     "cov and corrcoef": lambda m, t: (t.f.cov(), t.c[0].cov(correction=0), t.v.cov(),
                                       t.m.pow(2).corrcoef(), t.v.corrcoef()),
+    "cov with weights of another type": lambda m, t: [
+        t.f.to(kind).cov(aweights=t.f[0].abs()) for kind in (m.float16, m.bfloat16, m.float64)],
     "positive, subtract, isreal": lambda m, t: (t.f.positive(), t.f.subtract(t.v, alpha=2),
                                                 t.i.subtract(3), t.n.isreal()),
     "positive of bools": lambda m, t: error_of(lambda: t.b.positive()),
@@ -119,7 +121,8 @@ ARRANGING: dict[str, Check] = {
     "broadcast_shapes": lambda m, t: tuple(m.broadcast_shapes((2, 1), (3,), 1)),
     "cartesian_prod": lambda m, t: (m.cartesian_prod(t.v, t.w), m.cartesian_prod(t.v)),
     "column_stack, row_stack, concatenate": lambda m, t: (
-        m.column_stack([t.v, t.w]), m.column_stack([t.m, t.v]), m.concatenate([t.f, t.g])),
+        m.column_stack([t.v, t.w]), m.column_stack([t.m, t.v]), m.concatenate([t.f, t.g]),
+        m.column_stack([t.v, t.w], out=t.v.new_zeros(0))),
     "combinations": lambda m, t: (m.combinations(t.v), m.combinations(t.x, 3),
                                   m.combinations(t.x, 2, True)),
     "combinations there are none of": lambda m, t: (

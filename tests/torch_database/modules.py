@@ -17,7 +17,6 @@ from torch_database.translation import tensors, translated
 REFUSED = {
     "CrossMapLRN2d": "PyTorch's gradients are of other sums",
     "FractionalMaxPool3d": "PyTorch takes random samples of another shape without a batch",
-    "TransformerEncoder": "its samples are made of layers, which are not translated",
 }
 """What is not compared, and why."""
 
@@ -99,6 +98,8 @@ def _ours(given: Any, leaves: list[Any] | None = None) -> Any:
     leaves = [] if leaves is None else leaves
     if isinstance(given, types.FunctionType | types.BuiltinFunctionType):
         return getattr(lt.nn.functional, given.__name__, None) or getattr(lt, given.__name__)
+    if isinstance(given, torch.nn.TransformerEncoderLayer):
+        return _encoder_layer(given)
     if isinstance(given, torch.nn.utils.rnn.PackedSequence):
         return lt.nn.utils.rnn.PackedSequence(*[_ours(x, leaves) for x in given])
     if isinstance(given, dict):
@@ -106,6 +107,17 @@ def _ours(given: Any, leaves: list[Any] | None = None) -> Any:
     if type(given) in (list, tuple):
         return type(given)(_ours(x, leaves) for x in given)
     return translated(given, leaves)
+
+
+def _encoder_layer(given: Any) -> Any:
+    """lazyten's layer with the options and the weights of PyTorch's."""
+    attention = given.self_attn
+    made = lt.nn.TransformerEncoderLayer(
+        attention.embed_dim, attention.num_heads, given.linear1.out_features, given.dropout.p,
+        _ours(given.activation), given.norm1.eps, attention.batch_first, given.norm_first,
+        given.linear1.bias is not None)
+    made.load_state_dict(_ours(dict(given.state_dict())))
+    return made.train(given.training)
 
 
 def _compare(module: Any, sample: Any, training: bool) -> None:

@@ -23,6 +23,8 @@ from lazyten.ir.node import (
     reshape,
 )
 from lazyten.ir.ops import Array, Op
+from lazyten.storage.placement import has_values
+from lazyten.storage.storage import Buffer
 from lazyten.support.errors import IndexingError, ValueRangeError
 
 
@@ -51,10 +53,11 @@ def reach(check: Node) -> Node:
     return reshape(cast(reduce(index, Op.MAX, range(len(index.shape))), dt.INDEX), (1,))
 
 
-def is_outside(check: Node, reached: Array) -> bool:
-    """Whether the value of `reach` says that an index is outside."""
+def is_outside(check: Node, reached: Buffer) -> bool:
+    """Whether the value of `reach` says that an index is outside; not on a device without values.
+    """
     within: IndexBound | ValueBound = check.arg
-    return not 0 <= int(reached[0]) < within.size
+    return has_values(reached.device) and not 0 <= int(reached.numpy()[0]) < within.size
 
 
 def outside_error(check: Node, values: Array) -> IndexingError:

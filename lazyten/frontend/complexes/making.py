@@ -19,7 +19,7 @@ from lazyten.ir.dtype import DType
 from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
 from lazyten.storage.placement import placed
-from lazyten.support.errors import DTypeError, ShapeError, not_complex
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError, not_complex
 
 
 @rule
@@ -263,6 +263,15 @@ def _randn_like(input: Any, dtype: Any = None, device: str | None = None, genera
     return random_functions.randn(input.shape, dtype=dtype or input.dtype,
                                   device=device or input.device, generator=generator,
                                   requires_grad=requires_grad)
+
+
+@form("normal_")
+def _normal(self: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    """In place, of variance std ** 2, of which each part has half."""
+    if not isinstance(std, int | float) or std < 0:
+        raise ArgumentError(f"normal_: std={std!r:.40}; give a number, 0 or more")
+    found = _randn(self.shape, dtype=self.dtype, device=self.device, generator=generator)
+    return self.copy_(found * std + mean)
 
 
 @form("rand_like")

@@ -337,6 +337,9 @@ WRITING = ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_d
            "reciprocal", "square", "sigmoid", "pow", "masked_fill", "index_add", "index_copy",
            "scatter", "scatter_add", "cumsum", "tril", "triu", "conj_physical", "sgn",
            "masked_scatter", "rsqrt", "log2", "log10", "log1p", "index_put", "expm1", "cumprod",
+           "addmm", "addmv", "addbmm", "baddbmm", "addr", "addcmul", "addcdiv", "lerp", "eq", "ne",
+           "logical_and", "logical_or", "logical_xor", "logical_not", "exp2", "sinc", "index_fill",
+           "put",
            *(f"{arc}{name}{h}" for arc in ("a", "arc") for name in ("sin", "cos", "tan")
              for h in ("", "h")))
 for _name in WRITING:

@@ -264,7 +264,7 @@ def _shares(x: TensorCore[Tensor], q: Any, operation: str) -> np.ndarray[Any, An
         shares = np.asarray(q.numpy() if hasattr(q, "numpy") else q, np.float64)
     except (TypeError, ValueError, OverflowError):
         shares = np.full(1, np.nan)
-    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
+    if shares.ndim > 1 or not shares.size or not ((shares >= 0) & (shares <= 1)).all():
         raise ArgumentError(f"{operation}: q={q!r:.60}; give a number between 0 and 1, or a list "
                             f"of them")
     return shares

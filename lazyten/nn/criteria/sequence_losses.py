@@ -40,11 +40,11 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Lengths, target_
     labels, times, ends = _checked(log_probs, targets, input_lengths, target_lengths, blank)
     wide = log_probs.float() if log_probs.dtype.is_half else log_probs
     loss = _losses(wide, labels, times, ends, blank)
-    possible = loss < -IMPOSSIBLE / 2
-    loss = functions.where(possible, loss, 0.0 if zero_infinity else math.inf)
+    impossible = loss >= -IMPOSSIBLE / 2
+    loss = functions.where(impossible, 0.0 if zero_infinity else math.inf, loss)
     used = functions.arange(log_probs.shape[0], device=log_probs.device).unsqueeze(1) < times
     if zero_infinity:
-        used = used & possible
+        used = used & ~impossible
     loss = (loss + _to_logits(wide, used)).to(dtype=log_probs.dtype)
     if reduction == "mean":
         loss = loss / ends.clamp(min=1).to(dtype=loss.dtype)

@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from lazyten import random
@@ -85,6 +86,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     """x where above `threshold`, `value` elsewhere."""
     limit = shapes.as_number(threshold, "threshold", "threshold")
     other = shapes.as_element(value, input.dtype, "threshold")
+    if input.dtype.is_int:  # whose type the result has, as in PyTorch
+        limit, other = (int(n) if math.isfinite(n) else n for n in (limit, other))
     return placed(input, input._unary(
         lambda x: ew.where(ew.less_equal(x, limit), other, ew.flat_later(x))), inplace)
 

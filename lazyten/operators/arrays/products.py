@@ -6,6 +6,7 @@ left to right, and a label is summed as soon as no later array has it.
 """
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex, TypeVar
 
@@ -43,6 +44,8 @@ def einsum(equation: str, operands: Sequence[Node]) -> Node:
                 raise ShapeError(f"einsum {equation!r}: axis {label!r} of operand {number} has "
                                  f"size {n}, and {sizes[label]} before; they must be equal")
             sizes[label] = n if n != 1 else sizes[label]
+    if len(parts) > 1:
+        parts = _alone_summed(parts, output, sizes)
     x, labels = parts[0]
     for place in range(1, len(parts) + 1):
         later = [own for _, own in parts[place + 1:]]
@@ -52,6 +55,21 @@ def einsum(equation: str, operands: Sequence[Node]) -> Node:
         else:
             x, labels = contract(x, labels, None, (), kept, sizes)
     return move(Op.PERMUTE, x, tuple(labels.index(label) for label in output))
+
+
+def _alone_summed(parts: list[tuple[Node, Labels]], output: Labels,
+                  sizes: dict[str, int]) -> list[tuple[Node, Labels]]:
+    """Arrays summed over the labels that they alone have, which spares products; integers in int64,
+    as sums are, which all are then."""
+    found = []
+    for number, (x, own) in enumerate(parts):
+        kept = {*output, *(label for i, (_, others) in enumerate(parts) if i != number
+                           for label in others)}
+        if not kept.issuperset(own):
+            x, own = contract(cast(x, reductions.sum_type(x.dtype)), own, None, (), kept, sizes)
+        found.append((x, own))
+    kind = functools.reduce(dt.promote, [x.dtype for x, _ in found])
+    return [(cast(x, kind), own) for x, own in found]
 
 
 def contract(a: Node, left: Labels, b: Node | None, right: Labels, kept: set[str],
@@ -281,6 +299,8 @@ def covariance(x: Node, correction: float, times: Node | None = None,
     if len(x.shape) > 2:
         raise ShapeError(f"cov of shape {x.shape}: give a matrix with a row for each variable")
     x = ew.as_float(x)
+    if weights is not None:
+        x = cast(x, ew.result_type([x, weights]))
     rows = reshape(x, (1,) * (2 - len(x.shape)) + x.shape)
     each = _column_weights(rows, times, weights)
     if each is None:

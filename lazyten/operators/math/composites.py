@@ -52,7 +52,13 @@ def _lerp_gradient(g: Node, node: Node) -> tuple[Node, Node, Node]:
 
 
 def addcmul(x: Node, a: Operand, b: Operand, value: Scalar) -> Node:
-    """x + value * a * b, from left to right, computed in the type of the result."""
+    """x + value * a * b, from left to right, computed in the type of the result, which value has no
+    say in. DTypeError for integers with a fraction."""
+    if isinstance(value, float) and not ew.result_type([x, a, b]).is_float:
+        if not value.is_integer():
+            raise DTypeError(f"addcmul of integers with value={value}: they need a whole number; "
+                             f"convert one of them with .float()")
+        value = int(value)
     if value == 1:
         return ew.together("addcmul", lambda base, u, v: ew.add(base, ew.mul(u, v)), x, a, b)
     return ew.together("addcmul", lambda base, u, v, factor: ew.add(

@@ -145,7 +145,7 @@ class _Reader:
             at = index if at is None else at * n + index
         assert at is not None and is_inside is not None
         batch, channels, _ = self.flat.shape
-        wide = at.reshape(batch, 1, -1).expand(batch, channels, -1)
+        wide = at.flatten(1).unsqueeze(1).expand(batch, channels, -1)
         values = self.flat.gather(2, wide).reshape(batch, channels, *at.shape[1:])
         inside: Tensor = functions.where(is_inside.unsqueeze(1), values, 0.0)
         return inside
