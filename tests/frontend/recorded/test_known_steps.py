@@ -422,3 +422,23 @@ def test_a_long_step_is_one_program_and_recorded_once(momentum: float,
         counts.append((calls.count("_record"), calls.count("_compute")))
         calls.clear()
     assert counts[0][1] > 1 and counts[-3:] == [(0, 1)] * 3, counts
+
+
+def test_a_step_is_one_program_from_the_first_on_however_long(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames.Frame, "usual_limit", 40)  # which is put back
+    monkeypatch.setattr(frame_runs, "SHORTEST", 40)
+    model = lt.nn.Sequential(*[lt.nn.BatchNorm1d(4) for _ in range(20)])
+    optimizer = lt.optim.SGD(model.parameters(), lr=0.01)
+    x = lt.rand(2, 4).realize()
+
+    def step() -> None:
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    counts = []
+    for _ in range(4):
+        with counted_plans() as plans:
+            step()
+        counts.append(len(plans))
+    assert counts[1:] == [0, 0, 0], counts
