@@ -433,21 +433,23 @@ def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | Non
     """
     order: list[Node] = []
     seen = set() if seen is None else seen
-    stack: list[Node | None] = [*roots]
-    stack.reverse()
-    while stack:
-        node = stack.pop()
-        if node is None:  # all sources of the next one are done
-            order.append(stack.pop())  # type: ignore[arg-type]
-        elif node not in seen:
+    open_nodes: list[Node] = []
+    walks = [iter(roots)]  # over the sources of these, after one over the roots
+    while walks:
+        for node in walks[-1]:
+            if node in seen:
+                continue
             seen.add(node)
             sources = () if node in known else node.src if into is None else into(node)
             if sources:
-                stack.append(node)
-                stack.append(None)
-                stack += sources[::-1]
-            else:
-                order.append(node)
+                open_nodes.append(node)
+                walks.append(iter(sources))
+                break
+            order.append(node)
+        else:
+            walks.pop()
+            if open_nodes:
+                order.append(open_nodes.pop())
     return order
 
 
