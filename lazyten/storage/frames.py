@@ -190,6 +190,12 @@ class Frame:
                 before.append(found)
         return found
 
+    def is_next(self, buffer: Buffer, template: Node) -> bool:
+        """Whether this is the template that memory would have as a new source."""
+        number, before = len(self.sources), self._before
+        return number < len(before) and before[number] is template \
+            and template.dtype is buffer.dtype and not self._found_in_graphs
+
     def memory(self, storage: Storage, buffer: Buffer) -> Node:
         """The template of what a storage's memory has now, where it may have another the next time,
         or a graph that is of no interest."""

@@ -442,3 +442,33 @@ def test_a_step_is_one_program_from_the_first_on_however_long(
             step()
         counts.append(len(plans))
     assert counts[1:] == [0, 0, 0], counts
+
+
+def _attends() -> Values:
+    """Gradients and results of some steps of attention, which gives None for the weights."""
+    lt.manual_seed(0)
+    layer, found = lt.nn.MultiheadAttention(8, 2, batch_first=True), []
+    for _ in range(3):
+        x = lt.rand(2, 3, 8).requires_grad_(True)
+        y, weights = layer(x, x, x, need_weights=False)
+        assert weights is None
+        y.square().sum().backward()
+        assert x.grad is not None and layer.out_proj.weight.grad is not None
+        found += [y.tolist(), x.grad.tolist(), layer.out_proj.weight.grad.tolist()]
+    return found
+
+
+def test_what_gives_none_beside_a_tensor_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    with anew():
+        expected = _attends()
+    lookup.forget()
+    names: list[str] = []
+    look_up = lookup._found
+
+    def counted(function: Callable[..., Any], *args: Any) -> Any:
+        names.append(function.__qualname__)
+        return look_up(function, *args)
+    monkeypatch.setattr(lookup, "_found", counted)
+    assert_alike(_attends(), expected, rel=1e-5, abs=1e-6)
+    assert names.count("multi_head_attention_forward") == 3
+    assert names.count("scaled_dot_product_attention") <= 1  # as the first has new parameters
