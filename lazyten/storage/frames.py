@@ -209,8 +209,8 @@ class Frame:
     def leaf_number(self, leaf_id: int | None) -> int | None:
         """What LEAF has in a template, below 0: one that is made anew for each step has another id
         then."""
-        if leaf_id not in self.leaf_numbers:
-            self._leaf_ids.append(cast(int, leaf_id))
+        if leaf_id is not None and leaf_id not in self.leaf_numbers:
+            self._leaf_ids.append(leaf_id)
             self.leaf_numbers[leaf_id] = -len(self._leaf_ids)
         return self.leaf_numbers[leaf_id]
 

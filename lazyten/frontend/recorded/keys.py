@@ -125,17 +125,19 @@ def begun(device: str) -> Frame:
 def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
                frame: Frame, depth: int = 0) -> bool:
     """Add arguments to a key; False if one of them cannot be part of one."""
+    mark, leaf_numbers = frame.mark, frame.leaf_numbers
     for x in args:
         kind = type(x)
         if isinstance(x, Handle):
             value = x._value
             s = x._storage
-            if value is None or s._mark is not frame.mark or value.template is not s._template \
-                    or value.moves is not x._moves \
-                    or value.leaf_number != frame.leaf_numbers.get(s.leaf_id, 0) \
-                    or value.keeps_graph is not s.keeps_graph or x._lineage is not None \
-                    or value.was_freed is not s.was_freed \
-                    or s.leaf_id is not None and s.__class__ is Deferred:
+            leaf_id = s.leaf_id
+            if value is None or s._mark is not mark or value.template is not s._template \
+                    or value.moves is not x._moves or value.keeps_graph is not s.keeps_graph \
+                    or x._lineage is not None or value.was_freed is not s.was_freed \
+                    or (value.leaf_number is not None if leaf_id is None else
+                        s.__class__ is Deferred
+                        or value.leaf_number != leaf_numbers.get(leaf_id, 0)):
                 value = value_of(x, frame)
                 if value is None:
                     return False
