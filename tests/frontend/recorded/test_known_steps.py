@@ -472,3 +472,22 @@ def test_what_gives_none_beside_a_tensor_is_one_operation(monkeypatch: pytest.Mo
     assert_alike(_attends(), expected, rel=1e-5, abs=1e-6)
     assert names.count("multi_head_attention_forward") == 3
     assert names.count("scaled_dot_product_attention") <= 1  # as the first has new parameters
+
+
+OTHERS: dict[str, Callable[[], Any]] = {
+    "double": lambda: lt.tensor([3.0, 4.0], dtype=lt.float64), "rows": lambda: lt.ones(3, 2) * 5,
+    "column": lambda: lt.tensor([[6.0], [7.0]]), "shared": lambda: lt.from_numpy(np.ones(2)),
+    "transposed": lambda: lt.arange(6.0).reshape(2, 3).T}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_memory_of_another_kind_is_not_what_the_step_before_has_read(kind: str) -> None:
+    x, y = lt.tensor([1.0, 2.0]), lt.tensor([0.5])
+    for _ in range(2):
+        assert (x * y).tolist() == [0.5, 1.0]
+    other = OTHERS[kind]().realize()
+    expected = other.numpy() * 0.5
+    x.data = other
+    for _ in range(2):
+        found = x * y
+        assert (found.dtype, found.tolist()) == (other.dtype, expected.tolist())
