@@ -23,6 +23,7 @@ from lazyten.schedule.deciding import read_by
 from lazyten.storage import history
 from lazyten.storage.deferred import Deferred, settle_known
 from lazyten.storage.frames import Frame, end, looked, memory_of, template_in
+from lazyten.storage.history import HEAVY
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
@@ -37,8 +38,9 @@ BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
 LONG = 2_500
 """So many nodes a program counts as at most."""
-PATIENCE = 4
-"""So many times longer a frame may get where something keeps its graph."""
+PATIENCE, ONE_STEP = 4, 16
+"""So many times longer a frame may get where something keeps its graph; and where gradients
+flow through much of what was recorded, which is a step of training then, and no loop."""
 
 
 class Program:
@@ -167,8 +169,8 @@ def bound(frame: Frame) -> None:
     frame.limit += Frame.usual_limit
     known = frame.known_storages()
     pending = [s for s in known if not s.keeps_graph]
-    is_kept = len(pending) < len(known)
-    if background.is_paused() or is_kept and not is_over(frame):
+    kept = [t for s, t in known.items() if s.keeps_graph]
+    if background.is_paused() or kept and not (is_over(frame) and _is_loop(frame, kept)):
         return
     for first in range(0, len(pending), BATCH):
         compute(frame, pending[first:first + BATCH])
@@ -178,7 +180,16 @@ def bound(frame: Frame) -> None:
 
 def is_over(frame: Frame) -> bool:
     """Whether it has got as long as any may."""
-    return frame.recorded >= PATIENCE * Frame.usual_limit
+    return frame.recorded >= (ONE_STEP if frame.is_step else PATIENCE) * Frame.usual_limit
+
+
+def _is_loop(frame: Frame, kept: Sequence[Node]) -> bool:
+    """Whether gradients flow through little of what a long frame has recorded. If they flow through
+    much, it is one step, and over where it is far longer."""
+    nodes = toposort(kept, lambda node: [s for s in node.src if s.differentiable])
+    weight = sum([1 + HEAVY.get(n.op, 1) for n in nodes]) // 4  # as recording.py counts
+    frame.is_step = 3 * weight >= frame.recorded
+    return is_over(frame)
 
 
 def note_step(frame: Frame) -> None:

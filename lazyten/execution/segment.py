@@ -293,5 +293,7 @@ class Ready:
             if isinstance(p, Placeholder) and p.kind == "host" and ~number in self.places:
                 own = inputs[number]  # the next call computes it anew
                 inputs[number] = Buffer.from_numpy(own.numpy(), own.dtype, own.device)
-        return [reshape(nodes[place], shape) if place >= 0 else inputs[~place].node(shape)
-                for place, shape in zip(self.places, self.segment.shapes, strict=True)]
+        found = [nodes[place] if place >= 0 else inputs[~place].node(shape)
+                 for place, shape in zip(self.places, self.segment.shapes, strict=True)]
+        return [node if node.shape == shape else reshape(node, shape)
+                for node, shape in zip(found, self.segment.shapes, strict=True)]

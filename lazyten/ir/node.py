@@ -97,7 +97,8 @@ class Node:
 
     shape is worked out from the other fields, and so is `differentiable`: whether gradients flow
     through it to a LEAF. `place` is where the user first made it, for messages only; it takes no
-    part in equality. Nor does `history`, which is None until it is asked for.
+    part in equality. Nor do `history`, and what symbolic/ works out: `simple`, which is True where
+    a node stays as it is, `form` and `limits`; all are None until they are asked for.
     """
 
     op: Op
@@ -108,6 +109,9 @@ class Node:
     place: Place | None
     history: History | None
     differentiable: bool
+    simple: Any
+    form: Any
+    limits: Any
 
     @property
     def where(self) -> Location | None:
@@ -130,7 +134,7 @@ class Node:
 
 _SETTERS = [getattr(Node, f.name).__set__ for f in fields(Node)]
 (_set_op, _set_dtype, _set_src, _set_arg, _set_shape, _set_place, set_history,
- _set_differentiable) = _SETTERS
+ _set_differentiable, set_simple, set_form, set_limits) = _SETTERS
 """A frozen dataclass's own __init__ takes four times as long."""
 
 
@@ -178,6 +182,9 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
     _set_shape(node, shape)
     _set_place(node, place or user_place(2))
     set_history(node, None)
+    set_simple(node, None)
+    set_form(node, None)
+    set_limits(node, None)
     _set_differentiable(node, op is Op.LEAF or op is not Op.DETACH
                         and True in [s.differentiable for s in src])
     entry = _interned[key] = _Interned(node, _forget)
@@ -433,21 +440,23 @@ def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | Non
     """
     order: list[Node] = []
     seen = set() if seen is None else seen
-    stack: list[Node | None] = [*roots]
-    stack.reverse()
-    while stack:
-        node = stack.pop()
-        if node is None:  # all sources of the next one are done
-            order.append(stack.pop())  # type: ignore[arg-type]
-        elif node not in seen:
+    open_nodes: list[Node] = []
+    walks = [iter(roots)]  # over the sources of these, after one over the roots
+    while walks:
+        for node in walks[-1]:
+            if node in seen:
+                continue
             seen.add(node)
             sources = () if node in known else node.src if into is None else into(node)
             if sources:
-                stack.append(node)
-                stack.append(None)
-                stack += sources[::-1]
-            else:
-                order.append(node)
+                open_nodes.append(node)
+                walks.append(iter(sources))
+                break
+            order.append(node)
+        else:
+            walks.pop()
+            if open_nodes:
+                order.append(open_nodes.pop())
     return order
 
 

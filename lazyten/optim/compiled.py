@@ -265,9 +265,11 @@ class CompiledOptimizer(Optimizer):
     def _look_at_options(self) -> None:
         """Check the options, before anything is changed, and notice those that are not what they
         were at the last step."""
-        groups = self.param_groups
-        values = [x for group in groups for option in group.items() if option[0] != "lr"
-                  for x in option]
+        groups, values = self.param_groups, list[Any]()
+        for group in groups:
+            others = {**group, "lr": None}
+            values += others
+            values += others.values()
         if len(values) == len(self._checked) and all(map(is_, values, self._checked)):
             self._check_rates()
             return

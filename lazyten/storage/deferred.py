@@ -240,3 +240,20 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
             return None
         template = node  # of constants alone
     return template if know(storage, frame, node, template) else None
+
+
+def known_again(storage: Storage, frame: Frame, template: Node) -> bool:
+    """Make what is simply in memory known by the template that it had in the step before, if it is
+    the next that a frame reads, as then."""
+    if storage.__class__ is not Storage or storage.keeps_graph or storage.shared is not None:
+        return False
+    node = storage._node
+    flat = node.src[0] if node.op is _SHAPED else node
+    buffer = flat.arg
+    if flat.op is not _FLAT or node.shape != template.shape \
+            or not isinstance(buffer, Buffer) or not frame.is_next(buffer, template):
+        return False
+    if not know(storage, frame, node, template):
+        return False
+    frame.add(buffer)
+    return True

@@ -107,13 +107,14 @@ class Frame:
     real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
     templates. mark: what storages have that are known in it. recorded: how many operations; limit:
     how many until what it made is computed. is_resumed: whether something of it was computed
-    before. is_written: whether sources are being written, so that no other thread is to read them.
+    before. is_step: whether it is long as it is one step. is_written: whether sources are being
+    written, so that no other thread is to read them.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_numbers",
-                 "_real", "base", "device", "hooks", "is_resumed", "is_written", "leaf_numbers",
-                 "lifted", "limit", "made", "mark", "number", "realized", "recorded", "room",
-                 "rules", "sources", "thread")
+                 "_real", "base", "device", "hooks", "is_resumed", "is_step", "is_written",
+                 "leaf_numbers", "lifted", "limit", "made", "mark", "number", "realized",
+                 "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -132,7 +133,7 @@ class Frame:
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
         self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
-        self.is_written = False
+        self.is_step = self.is_written = False
         self.leaf_numbers: dict[Any, int | None] = {None: None}
         self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
@@ -189,6 +190,12 @@ class Frame:
                 before.append(found)
         return found
 
+    def is_next(self, buffer: Buffer, template: Node) -> bool:
+        """Whether this is the template that memory would have as a new source."""
+        number, before = len(self.sources), self._before
+        return number < len(before) and before[number] is template \
+            and template.dtype is buffer.dtype and not self._found_in_graphs
+
     def memory(self, storage: Storage, buffer: Buffer) -> Node:
         """The template of what a storage's memory has now, where it may have another the next time,
         or a graph that is of no interest."""
@@ -202,8 +209,8 @@ class Frame:
     def leaf_number(self, leaf_id: int | None) -> int | None:
         """What LEAF has in a template, below 0: one that is made anew for each step has another id
         then."""
-        if leaf_id not in self.leaf_numbers:
-            self._leaf_ids.append(cast(int, leaf_id))
+        if leaf_id is not None and leaf_id not in self.leaf_numbers:
+            self._leaf_ids.append(leaf_id)
             self.leaf_numbers[leaf_id] = -len(self._leaf_ids)
         return self.leaf_numbers[leaf_id]
 

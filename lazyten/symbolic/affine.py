@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from zlib import crc32
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, elementwise, index, toposort
+from lazyten.ir.node import Node, elementwise, index, set_form, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.bounds import Interval, bounds
 
@@ -24,33 +24,32 @@ MOST_TERMS = 64
 SUMS = frozenset({Op.ADD, Op.SUB, Op.NEG, Op.NOT, Op.MUL, Op.SHL})
 """The ops that `affine` looks through."""
 
-_forms: WeakKeyDictionary[Node, Affine] = WeakKeyDictionary()  # of sums and constants only
-
 
 def affine(node: Node) -> Affine:
     """(terms, constant) of an int64 expression, no coefficient zero. Do not change the dict."""
-    found = _forms.get(node)
+    found: Affine | None = node.form  # of sums only
     if found is not None:
         return found
     if node.op not in SUMS or node.dtype is not dt.INDEX:
         return _form(node) if node.dtype is dt.INDEX else ({node: 1}, 0)
     simple = not any(map(_parts, node.src))  # as in a pass from the sources up
     for n in (node,) if simple else toposort([node], _parts):
-        if n not in _forms and n.op in SUMS and n.shape == ():
+        if n.form is None and n.op in SUMS and n.shape == ():
             form = _combine(n)
             if form is not None:
-                _forms[n] = form
+                set_form(n, form)
     return _form(node)
 
 
 def _parts(node: Node) -> Sequence[Node]:
-    return node.src if node.op in SUMS and node not in _forms else ()
+    return node.src if node.op in SUMS and node.form is None else ()
 
 
 def _form(node: Node) -> Affine:
     if node.op is Op.CONST and node.shape == ():
         return {}, int(node.value)
-    return _forms.get(node) or ({node: 1}, 0)
+    found: Affine = node.form or ({node: 1}, 0)
+    return found
 
 
 def _combine(node: Node) -> Affine | None:

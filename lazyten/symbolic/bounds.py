@@ -10,28 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
-from weakref import WeakKeyDictionary
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node, set_limits, toposort
 from lazyten.ir.ops import Op
 
 Interval = tuple[int, int]
 
-_known: WeakKeyDictionary[Node, Interval] = WeakKeyDictionary()
-
 
 def bounds(node: Node) -> Interval | None:
     """(least, greatest) value of an integer or bool node; None for a float. Bools are 0 and 1."""
-    found = _known.get(node)
+    found: Interval | None = node.limits
     if found is not None or node.dtype.is_float:
         return found
-    simple = all(s in _known for s in _operands(node))  # as in a pass from the sources up
+    simple = all(s.limits is not None for s in _operands(node))  # as in a pass from the sources up
     for n in (node,) if simple else toposort([node], _operands):
-        if n not in _known:
-            _known[n] = _work_out(n)
-    return _known[node]
+        if n.limits is None:
+            set_limits(n, _work_out(n))
+    found = node.limits
+    return found
 
 
 @cache
@@ -42,7 +40,7 @@ def limits(dtype: DType) -> Interval:
 
 def _operands(node: Node) -> Sequence[Node]:
     """The sources whose bounds decide a node's; none where they are known or say nothing."""
-    if node in _known or node.op not in _RULES:
+    if node.limits is not None or node.op not in _RULES:
         return ()
     used = node.src[1:] if node.op is Op.WHERE else node.src
     if node.op is Op.ACCUMULATE:
@@ -59,7 +57,7 @@ def _work_out(node: Node) -> Interval:
     operands = _operands(node)
     if not operands:
         return everything
-    low, high = _RULES[node.op](node, *[_known[s] for s in operands])
+    low, high = _RULES[node.op](node, *[s.limits for s in operands])
     return (low, high) if everything[0] <= low and high <= everything[1] else everything
 
 

@@ -6,19 +6,18 @@ replaces loop variables. One pass from the sources up, each node in this order: 
 index algebra and the comparisons. What a rule makes is simplified as it is made, so one pass is
 enough; a sum is taken as a whole, by its terms.
 
-Nodes are interned and never change, so a result is good for as long as its node lives.
+Nodes are interned and never change, so a result is kept in its node (`Node.simple`).
 """
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, const, make, rebuild, toposort
+from lazyten.ir.node import Node, const, make, rebuild, set_simple, toposort
 from lazyten.ir.ops import ELEMENTWISE, SPECS, Op
 from lazyten.symbolic import comparisons, index_algebra
 from lazyten.symbolic.affine import SUMS, Affine, added, affine, build
@@ -29,9 +28,6 @@ APPROXIMATED = frozenset({Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW, Op.M
 """Ops whose results on floats are within some units in the last place: other bits in NumPy than in
 a kernel. All others are rounded alike everywhere."""
 
-_known: WeakKeyDictionary[Node, Node | None] = WeakKeyDictionary()
-"""What each node becomes; None: it stays (the node itself as value would keep it alive)."""
-
 
 def simplify(node: Node) -> Node:
     """An expression with the values of `node` for every value of its ranges."""
@@ -41,25 +37,26 @@ def simplify(node: Node) -> Node:
 def simplify_all(roots: Sequence[Node]) -> list[Node]:
     """`simplify` of several expressions that may share parts."""
     for node in toposort(roots, _parts):
-        if node not in _known:
+        if node.simple is None:
             _keep(node, _visit(node))
     return [_simple(root) for root in roots]
 
 
 def _keep(node: Node, simple: Node) -> Node:
-    _known[node] = None if simple is node else simple
+    set_simple(simple, True)
     if simple is not node:
-        _known[simple] = None
+        set_simple(node, simple)
     return simple
 
 
 def _simple(node: Node) -> Node:
-    return _known[node] or node
+    found: Node = node if node.simple is True else node.simple
+    return found
 
 
 def _parts(node: Node) -> Sequence[Node]:
     """The nodes to simplify before `node`: of a sum its terms, not the sums that it is made of."""
-    if node in _known:
+    if node.simple is not None:
         return ()
     if node.dtype is dt.INDEX and node.op in SUMS:
         terms = affine(node)[0]
@@ -90,7 +87,7 @@ def _sum(terms: dict[Node, int], constant: int) -> Node:
 def _make(op: Op, dtype: DType, src: tuple[Node, ...]) -> Node:
     """What rules make their nodes with: `src` is simplified, and so is the result."""
     node = make(op, dtype, src)
-    return _simple(node) if node in _known else _keep(node, _improve(node))
+    return _keep(node, _improve(node)) if node.simple is None else _simple(node)
 
 
 def _improve(node: Node) -> Node:

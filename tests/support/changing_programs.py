@@ -49,6 +49,7 @@ class Program:
         self.carried = self.s.detach().clone()
         self.array = self.rng.normal(size=(COUNT, COUNT))
         self.outside = lt.from_numpy(self.array)
+        self.fixed = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
         self.seen: Values = []
         self.begin()
 
@@ -337,12 +338,34 @@ def _no_graph(p: Program) -> None:
         p.kept = [*p.kept[-2:], p.y.argmax(1), p.carried * 2]
 
 
+def _attend(p: Program) -> None:
+    p.y, weights = F.multi_head_attention_forward(
+        p.y, p.y, p.y, COUNT, 2, lt.cat([p.w, p.s, p.fixed]), None, None, None, False, 0.0, p.w,
+        None, need_weights=False)
+    assert weights is None
+
+
+def _other_memory(p: Program) -> None:
+    """A tensor that is read in each step has other memory, or gradients flow to it from now on."""
+    match p.rng.integers(4):
+        case 0:
+            p.fixed.requires_grad_(not p.fixed.requires_grad)
+        case 1:
+            p.fixed.data = lt.tensor(p.rng.normal(size=(COUNT, COUNT)))
+        case 2:
+            p.fixed.data = p.fixed.data.float().double().realize().T
+        case _:
+            p.array[0] -= p.fixed.detach().numpy()[0]  # which shares its memory from now on
+    p.y = p.y * p.fixed + p.fixed.sum(0)
+
+
 ACTS: list[Callable[[Program], None]] = [
     _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
     _branch, _number, _numbers, _rows, _write_rows, _jitted_rows, _positions, _split, _keep,
     _read_kept, _backward, _loss_first, _step, _by_hand, _clear, _zero, _no_grad, _alias, _hook,
     _hooks, _double, _shared, _look, _masked_write, _einsum, _carry, _input_gradient, _function,
-    _functions, _checkpoint, _checkpointed_function, _no_graph, _new_leaf, _written_leaf]
+    _functions, _checkpoint, _checkpointed_function, _no_graph, _new_leaf, _written_leaf,
+    _attend, _other_memory]
 
 
 def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:

@@ -49,7 +49,8 @@ class Same:
     operand: int
 
 
-Result = Fresh | View | Same
+Result = Fresh | View | Same | None
+"""None is None, as attention gives it in place of weights that nobody needs."""
 
 
 class Write(NamedTuple):
@@ -131,6 +132,8 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     for result in entry.results:
         if type(result) is Same:
             made.append(operands[result.operand])
+        elif result is None:
+            made.append(None)
         elif type(result) is View:
             x = operands[result.operand]
             lineage = x._lineage if result.shares else Lineage() if result.detached else None

@@ -21,9 +21,10 @@ from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 from lazyten.operators.math.number_tape import NUMPY
 from lazyten.storage import levels, tracing
-from lazyten.storage.deferred import Deferred, known_template
+from lazyten.storage.deferred import Deferred, known_again, known_template
 from lazyten.storage.frames import Frame, go_on, here, under_way
 from lazyten.storage.placement import Device, default_device
+from lazyten.storage.storage import Storage
 from lazyten.support import grad_mode
 
 LONGEST = 64
@@ -124,17 +125,19 @@ def begun(device: str) -> Frame:
 def add_to_key(args: Sequence[Any], key: list[Any], operands: list[Handle[Any]],
                frame: Frame, depth: int = 0) -> bool:
     """Add arguments to a key; False if one of them cannot be part of one."""
+    mark, leaf_numbers = frame.mark, frame.leaf_numbers
     for x in args:
         kind = type(x)
         if isinstance(x, Handle):
             value = x._value
             s = x._storage
-            if value is None or s._mark is not frame.mark or value.template is not s._template \
-                    or value.moves is not x._moves \
-                    or value.leaf_number != frame.leaf_numbers.get(s.leaf_id, 0) \
-                    or value.keeps_graph is not s.keeps_graph or x._lineage is not None \
-                    or value.was_freed is not s.was_freed \
-                    or s.leaf_id is not None and s.__class__ is Deferred:
+            leaf_id = s.leaf_id
+            if value is None or s._mark is not mark or value.template is not s._template \
+                    or value.moves is not x._moves or value.keeps_graph is not s.keeps_graph \
+                    or x._lineage is not None or value.was_freed is not s.was_freed \
+                    or (value.leaf_number is not None if leaf_id is None else
+                        s.__class__ is Deferred
+                        or value.leaf_number != leaf_numbers.get(leaf_id, 0)):
                 value = value_of(x, frame)
                 if value is None:
                     return False
@@ -201,6 +204,9 @@ def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
 def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
     storage, lineage, value = x._storage, x._lineage, x._value
+    if value.__class__ is Value and lineage is None and storage._mark is not frame.mark \
+            and _is_read_again(x, storage, value, frame):
+        return value
     if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
         return interned(source, None, False, None, False, False)
     if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
@@ -230,6 +236,16 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     if value.__class__ is not Region:
         x._value = found
     return found
+
+
+def _is_read_again(x: Handle[Any], storage: Storage, value: Value, frame: Frame) -> bool:
+    """Whether a tensor that is simply in memory is in a frame what it was in the one before."""
+    if storage.was_freed or storage.retaining or storage.device != frame.device \
+            or value.moves is not x._moves or value.detached or value.keeps_graph \
+            or value.was_freed or not known_again(storage, frame, value.template):
+        return False
+    leaf_id = storage.leaf_id
+    return value.leaf_number == (None if leaf_id is None else frame.leaf_number(leaf_id))
 
 
 def are_read_alone(operands: Iterable[tuple[Handle[Any], Value]]) -> bool:

@@ -173,6 +173,8 @@ class StandIns:
                 raise Unsayable
 
     def _result(self, x: Any, fresh: dict[Storage, int]) -> Result:
+        if x is None:
+            return None
         if not isinstance(x, Handle) or type(x) is not handle.results:
             raise Unsayable
         for number, operand in enumerate(self.operands):

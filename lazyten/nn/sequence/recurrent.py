@@ -23,15 +23,46 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 States = tuple[Tensor, ...]
 
 
+Weights = tuple[Tensor | None, ...]
+"""Of one layer in one direction: those of the KINDS."""
+KINDS = "weight_ih", "bias_ih", "weight_hh", "bias_hh", "weight_hr"
+
+
 @recorded
-def _scanned(mode: str, xs: Tensor, first: States, weights: Sequence[Tensor | None], reverse: bool,
+def _computed(mode: str, x: Tensor, first: States, weights: Sequence[Weights], directions: int,
+              dropout: float, training: bool, there: Tensor | None) -> States:
+    """All layers over x (T, N, features): the output of the last, and each last state (layers *
+    directions, N, .)."""
+    last: list[States] = []
+    outputs: list[Tensor] = []
+    for at, own in enumerate(weights):
+        way = at % directions
+        if at and not way:
+            x, outputs = F.dropout(_beside(outputs), dropout, training), []
+        output, *states = _one_way(mode, x, tuple(s[at] for s in first), own, bool(way), there)
+        outputs.append(output)
+        last.append(tuple(states))
+    return _beside(outputs), *(functions.stack(same) for same in zip(*last, strict=True))
+
+
+def _beside(outputs: Sequence[Tensor]) -> Tensor:
+    """What both directions give, side by side."""
+    return functions.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
+
+
+def _one_way(mode: str, x: Tensor, first: States, weights: Weights, reverse: bool,
              there: Tensor | None) -> States:
-    """Hidden states (T, N, .), and each last state (N, .). See recurrences.recurrent."""
+    """One layer in one direction: hidden states (T, N, .), and each last state (N, .). See
+    recurrences.recurrent."""
+    weight, bias, *others = weights
+    assert weight is not None, "a layer has a weight for what it reads"
+    # The product for all steps is one; autocast may compute it in a low type.
+    xs = F.linear(x, weight, bias).to(dtype=x.dtype)
     output, states = recurrences.recurrent(
         CELLS[mode], xs.node, tuple(s.node for s in first),
-        [None if w is None else w.node for w in weights], reverse,
+        [None if w is None else w.node for w in others], reverse,
         None if there is None else there.node)
-    given = (xs, *first, *(w for w in weights if w is not None))
+    given = (xs, *first, *(w for w in others if w is not None))
     return tuple(Tensor._result(s, *given) for s in (output, *states))
 
 
@@ -175,29 +206,15 @@ class RNNBase(Module):
         there = None
         if where is not None and min(where.lengths) < x.shape[0]:
             there = (where.back >= 0).reshape(*x.shape[:2], 1)
-        last: list[States] = []
-        for layer in range(self.num_layers):
-            if layer:
-                x = F.dropout(x, self.dropout, self.training)
-            outputs = []
-            for way in range(self._directions):
-                at = layer * self._directions + way
-                output, states = self._one_way(
-                    x, tuple(s[at] for s in first), self._all_weights[at], bool(way), there)
-                outputs.append(output)
-                last.append(states)
-            x = functions.cat(outputs, -1) if len(outputs) > 1 else outputs[0]
-        return x, tuple(functions.stack(same) for same in zip(*last, strict=True))
+        weights = tuple([self._own_weights(names) for names in self._all_weights])
+        output, *last = _computed(self.mode, x, first, weights, self._directions, self.dropout,
+                                  self.training, there)
+        return output, tuple(last)
 
-    def _one_way(self, x: Tensor, first: States, names: Sequence[str], reverse: bool,
-                 there: Tensor | None) -> tuple[Tensor, States]:
-        """One layer in one direction: hidden states (T, N, .), and last states (N, .)."""
+    def _own_weights(self, names: Sequence[str]) -> Weights:
+        """The parameters of these names, None for a kind that there is not."""
         own = {name.partition("_l")[0]: getattr(self, name) for name in names}
-        # The product for all steps is one; autocast may compute it in a low type.
-        xs = F.linear(x, own["weight_ih"], own.get("bias_ih")).to(dtype=x.dtype)
-        weights = [own.get(kind) for kind in ("weight_hh", "bias_hh", "weight_hr")]
-        output, *states = _scanned(self.mode, xs, first, weights, reverse, there)
-        return output, tuple(states)
+        return tuple([own.get(kind) for kind in KINDS])
 
     # ---- states, and checks ----------------------------------------------------------------------
 

@@ -422,3 +422,72 @@ def test_a_long_step_is_one_program_and_recorded_once(momentum: float,
         counts.append((calls.count("_record"), calls.count("_compute")))
         calls.clear()
     assert counts[0][1] > 1 and counts[-3:] == [(0, 1)] * 3, counts
+
+
+def test_a_step_is_one_program_from_the_first_on_however_long(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames.Frame, "usual_limit", 40)  # which is put back
+    monkeypatch.setattr(frame_runs, "SHORTEST", 40)
+    model = lt.nn.Sequential(*[lt.nn.BatchNorm1d(4) for _ in range(20)])
+    optimizer = lt.optim.SGD(model.parameters(), lr=0.01)
+    x = lt.rand(2, 4).realize()
+
+    def step() -> None:
+        model(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    counts = []
+    for _ in range(4):
+        with counted_plans() as plans:
+            step()
+        counts.append(len(plans))
+    assert counts[1:] == [0, 0, 0], counts
+
+
+def _attends() -> Values:
+    """Gradients and results of some steps of attention, which gives None for the weights."""
+    lt.manual_seed(0)
+    layer, found = lt.nn.MultiheadAttention(8, 2, batch_first=True), []
+    for _ in range(3):
+        x = lt.rand(2, 3, 8).requires_grad_(True)
+        y, weights = layer(x, x, x, need_weights=False)
+        assert weights is None
+        y.square().sum().backward()
+        assert x.grad is not None and layer.out_proj.weight.grad is not None
+        found += [y.tolist(), x.grad.tolist(), layer.out_proj.weight.grad.tolist()]
+    return found
+
+
+def test_what_gives_none_beside_a_tensor_is_one_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    with anew():
+        expected = _attends()
+    lookup.forget()
+    names: list[str] = []
+    look_up = lookup._found
+
+    def counted(function: Callable[..., Any], *args: Any) -> Any:
+        names.append(function.__qualname__)
+        return look_up(function, *args)
+    monkeypatch.setattr(lookup, "_found", counted)
+    assert_alike(_attends(), expected, rel=1e-5, abs=1e-6)
+    assert names.count("multi_head_attention_forward") == 3
+    assert names.count("scaled_dot_product_attention") <= 1  # as the first has new parameters
+
+
+OTHERS: dict[str, Callable[[], Any]] = {
+    "double": lambda: lt.tensor([3.0, 4.0], dtype=lt.float64), "rows": lambda: lt.ones(3, 2) * 5,
+    "column": lambda: lt.tensor([[6.0], [7.0]]), "shared": lambda: lt.from_numpy(np.ones(2)),
+    "transposed": lambda: lt.arange(6.0).reshape(2, 3).T}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_memory_of_another_kind_is_not_what_the_step_before_has_read(kind: str) -> None:
+    x, y = lt.tensor([1.0, 2.0]), lt.tensor([0.5])
+    for _ in range(2):
+        assert (x * y).tolist() == [0.5, 1.0]
+    other = OTHERS[kind]().realize()
+    expected = other.numpy() * 0.5
+    x.data = other
+    for _ in range(2):
+        found = x * y
+        assert (found.dtype, found.tolist()) == (other.dtype, expected.tolist())
