@@ -30,22 +30,22 @@ _NOTHING = object()
 _DEFINED = type | FunctionType
 
 
-def run(script: str, arguments: Sequence[str], profiled: bool = False) -> None:
-    """Run a script with these command-line arguments. ArgumentError if it cannot be read; what the
-    script raises; at the end, whatever it is, the names that lazyten lacks go to stderr (but not
-    those that an installed package looked for and did without), and where the time went if it is
-    `profiled`."""
-    try:
-        source = Path(script).read_text("utf8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
-                            f"script") from error
-    lacking, missed = missing_names(source, script), dict[str, str]()
-    before, is_done = (sys.argv, sys.path.copy()), False
-    sys.argv, sys.path[0:0] = [script, *arguments], [str(Path(script).resolve().parent)]
+def run(script: str, arguments: Sequence[str], profiled: bool = False,
+        is_module: bool = False) -> None:
+    """Run a script, or a module by its name, with these command-line arguments. ArgumentError if
+    the script cannot be read; what it raises; at the end, whatever it is, the names that lazyten
+    lacks go to stderr (but not those that an installed package looked for and did without), and
+    where the time went if it is `profiled`."""
+    lacking = {} if is_module else missing_names(_source(script), script)
+    missed, before, is_done = dict[str, str](), (sys.argv, sys.path.copy()), False
+    folder = Path.cwd() if is_module else Path(script).resolve().parent
+    sys.argv, sys.path[0:0] = [script, *arguments], [str(folder)]
     try:
         with standing_in(missed), _profile() if profiled else nullcontext():
-            runpy.run_path(script, run_name="__main__")
+            if is_module:
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(script, run_name="__main__")
             is_done = True
     finally:
         sys.argv, sys.path[:] = before
@@ -55,6 +55,15 @@ def run(script: str, arguments: Sequence[str], profiled: bool = False) -> None:
             print("lazyten lacks what this program uses:", file=sys.stderr)
             for name, where in sorted(report.items()):
                 print(f"  {name}  ({where})", file=sys.stderr)
+
+
+def _source(script: str) -> str:
+    """The text of a script."""
+    try:
+        return Path(script).read_text("utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
+                            f"script") from error
 
 
 @contextmanager

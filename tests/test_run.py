@@ -63,6 +63,14 @@ def test_a_script_runs_with_its_arguments_and_its_neighbours(tmp_path: Path) -> 
     assert done.stdout == "True True __main__\nlazyten True\ntorch.optim ['--steps', '2']\n"
 
 
+def test_a_module_runs_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("import sys\nimport torch\n"
+                                        "print(torch.__version__, sys.argv[1:], __name__)\n")
+    done = subprocess.run([sys.executable, "-m", "lazyten", "run", "-m", "module", "-q", "x"],
+                          capture_output=True, text=True, cwd=tmp_path)
+    assert done.stderr == "" and done.stdout == "2.13.0+lazyten ['-q', 'x'] __main__\n"
+
+
 @pytest.mark.slow
 def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import torch\nx = torch.rand(9, 9)\n"
