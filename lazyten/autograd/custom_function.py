@@ -166,6 +166,12 @@ class Function:
         raise NotWrittenError("a Function without backward(): add a static method "
                               "backward(ctx, *gradients)")
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """What PyTorch asks in forward mode; here that goes by backward(), so nobody asks it."""
+        raise NotWrittenError("a Function without jvp(): forward mode goes by backward() here, so "
+                              "nothing has to call it")
+
     setup_context: Callable[..., None] | None = None
 
     @classmethod
