@@ -738,3 +738,17 @@ def test_a_function_has_the_jvp_that_programs_pass_on_and_nobody_asks() -> None:
     assert value.tolist() == [2.0, 2.0] and tangent.tolist() == [6.0, 6.0]
     with pytest.raises(NotImplementedError, match=r"without jvp\(\): forward mode goes by"):
         Double.jvp(None)
+
+
+def test_what_no_gradient_is_wanted_of_need_not_be_a_tensor_to_be_saved() -> None:
+    class Kept(lt.autograd.Function):
+        """Its argument, of which anything is saved."""
+
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor, other: Any) -> lt.Tensor:
+            ctx.save_for_backward(x, other)
+            return x * 2
+
+    assert Kept.apply(lt.ones(2), "other").tolist() == [2.0, 2.0]
+    with pytest.raises(lt.DTypeError, match="'other' is not a tensor; make it an attribute of"):
+        Kept.apply(lt.ones(2, requires_grad=True), "other")
