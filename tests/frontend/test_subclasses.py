@@ -162,3 +162,8 @@ def test_types_of_tensors_are_classes_that_annotations_name() -> None:
 def test_an_element_type_is_no_dataclass() -> None:
     """Libraries take the fields of dataclasses for parts of a batch."""
     assert not dataclasses.is_dataclass(lt.float32)
+
+
+def test_a_histogram_has_its_parts_by_name() -> None:
+    found: Any = lt.histogram(lt.arange(6.0), 3)
+    assert found.hist.tolist() == [2.0] * 3 and found.bin_edges.shape == (4,)
