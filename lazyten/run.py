@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -19,12 +19,16 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from lazyten.frontend.tensor import Tensor
+from lazyten.nn.parameter import Parameter
 from lazyten.pytorch.names import reason
 from lazyten.support.errors import ArgumentError
 from lazyten.version import TorchVersion
 
 PYTORCH = "2.13.0"
 """The version of PyTorch whose names and results are meant."""
+_NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter"}
+"""What these classes say their modules are: libraries of arrays choose what to call by that."""
 _PACKAGE = "in a package, "
 _NOTHING = object()
 _DEFINED = type | FunctionType
@@ -83,15 +87,24 @@ def standing_in(missed: dict[str, str]) -> Iterator[None]:
     """Within this block `import torch` gives lazyten. missed: gets the names that were asked for in
     vain, each with where."""
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_torch(name)}
+    named = {kind: kind.__module__ for kind in _NAMED}
     finder = _Finder(missed)
     sys.meta_path.insert(0, finder)
+    _name(_NAMED)
     try:
         yield
     finally:
+        _name(named)
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if _is_torch(name)]:
             del sys.modules[name]
         sys.modules.update(hidden)
+
+
+def _name(modules: Mapping[type, str]) -> None:
+    """Have these classes say that they are of these modules."""
+    for kind, module in modules.items():
+        kind.__module__ = module
 
 
 def _is_torch(name: str) -> bool:

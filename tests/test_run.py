@@ -71,6 +71,15 @@ def test_a_module_runs_by_its_name(tmp_path: Path) -> None:
     assert done.stderr == "" and done.stdout == "2.13.0+lazyten ['-q', 'x'] __main__\n"
 
 
+def test_tensors_say_that_they_are_pytorchs(tmp_path: Path) -> None:
+    done = run(tmp_path, "import torch\nx = torch.ones(2)\nprint(type(x).__module__)\n"
+               "print(torch.nn.Parameter, type(x + x) is torch.Tensor)\n"
+               "try:\n    x + object()\nexcept TypeError:\n    print(type(x * 2).__module__)\n"
+               "print(torch.overrides.has_torch_function((x,)))")
+    assert done.stderr == ""
+    assert done.stdout == ("torch\n<class 'torch.nn.parameter.Parameter'> True\ntorch\nFalse\n")
+
+
 @pytest.mark.slow
 def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import torch\nx = torch.rand(9, 9)\n"

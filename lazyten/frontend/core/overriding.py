@@ -13,6 +13,7 @@ from functools import wraps
 from threading import local
 from typing import Any, ParamSpec, TypeVar, cast
 
+from lazyten.support.classes import is_our_class
 from lazyten.support.errors import ForeignOperandError
 
 P = ParamSpec("P")
@@ -47,7 +48,7 @@ def takes_over(kind: type) -> bool:
 def meet(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether there are classes with the protocol among the arguments' that were not known."""
     met = {type(x) for x in _operands(args, kwargs) if takes_over(type(x))} - takers
-    takers.update(kind for kind in met if not kind.__module__.startswith("lazyten."))
+    takers.update(kind for kind in met if not is_our_class(kind))
     return not met.isdisjoint(takers)
 
 
@@ -87,7 +88,7 @@ def overridable(function: Callable[P, R]) -> Callable[P, R]:
 def has_override(values: Any) -> bool:
     """Whether one of these values, or a mode, takes operations over."""
     return bool(_here.modes) or _here.classes_are_asked and any(
-        takes_over(type(x)) and not type(x).__module__.startswith("lazyten.") for x in values)
+        takes_over(type(x)) and not is_our_class(type(x)) for x in values)
 
 
 def _operands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 from lazyten.frontend.core import overriding
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.storage import tracing
+from lazyten.support.classes import is_our_class
 from lazyten.support.errors import ArgumentError
 
 S = TypeVar("S")
@@ -25,7 +26,7 @@ class SubclassMethods(TensorCore[Tensor]):
         super().__init_subclass__(**options)
         if "__new__" in vars(cls) and "__init__" not in vars(cls):
             cls.__init__ = _nothing  # type: ignore[method-assign]
-        if not cls.__module__.startswith("lazyten.") and overriding.takes_over(cls):
+        if not is_our_class(cls) and overriding.takes_over(cls):
             overriding.takers.add(cls)
 
     @classmethod
