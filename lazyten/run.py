@@ -20,6 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import DType
 from lazyten.nn.parameter import Parameter
 from lazyten.pytorch.names import reason
 from lazyten.support.errors import ArgumentError
@@ -27,8 +28,9 @@ from lazyten.version import TorchVersion
 
 PYTORCH = "2.13.0"
 """The version of PyTorch whose names and results are meant."""
-_NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter"}
-"""What these classes say their modules are: libraries of arrays choose what to call by that."""
+_NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter", DType: "torch"}
+"""What these classes say their modules are: packages choose what to call by that of Tensor, and
+read the name of an element type from its text."""
 _PACKAGE = "in a package, "
 _NOTHING = object()
 _DEFINED = type | FunctionType

@@ -72,12 +72,16 @@ def test_a_module_runs_by_its_name(tmp_path: Path) -> None:
 
 
 def test_tensors_say_that_they_are_pytorchs(tmp_path: Path) -> None:
-    done = run(tmp_path, "import torch\nx = torch.ones(2)\nprint(type(x).__module__)\n"
+    done = run(tmp_path, "import copy\nimport pickle\nimport torch\nx = torch.ones(2)\n"
+               "print(type(x).__module__)\n"
+               "print(torch.float32, torch.bool, copy.deepcopy(torch.bool) is torch.bool)\n"
+               "print(pickle.loads(pickle.dumps([torch.float64, torch.bool])))\n"
                "print(torch.nn.Parameter, type(x + x) is torch.Tensor)\n"
                "try:\n    x + object()\nexcept TypeError:\n    print(type(x * 2).__module__)\n"
                "print(torch.overrides.has_torch_function((x,)))")
     assert done.stderr == ""
-    assert done.stdout == ("torch\n<class 'torch.nn.parameter.Parameter'> True\ntorch\nFalse\n")
+    assert done.stdout == ("torch\ntorch.float32 torch.bool True\n[torch.float64, torch.bool]\n"
+                           "<class 'torch.nn.parameter.Parameter'> True\ntorch\nFalse\n")
 
 
 @pytest.mark.slow
@@ -167,4 +171,4 @@ with safe_open(path, framework="pt") as opened:
 def test_weights_are_loaded_into_a_model_without_memory(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     done = run(tmp_path, WEIGHTS, str(tmp_path / "weights.safetensors"))
-    assert done.stdout == "[2.0, 3.0, 4.0] cpu\n[1.0, 2.0] lazyten.bfloat16\n", done.stderr
+    assert done.stdout == "[2.0, 3.0, 4.0] cpu\n[1.0, 2.0] torch.bfloat16\n", done.stderr
