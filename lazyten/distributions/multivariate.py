@@ -174,8 +174,8 @@ class MultivariateNormal(Distribution):
         """See Distribution."""
         gap = self._validate_sample(value) - self.loc
         square = squared_length(self._unbroadcasted_scale_tril, gap)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
 
     def entropy(self) -> Tensor:
         """See Distribution."""
-        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size
+        return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size

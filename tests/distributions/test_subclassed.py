@@ -72,6 +72,19 @@ def test_a_normal_vector_whose_factor_is_a_packages(T: Any) -> None:
 
 
 @pytest.mark.parametrize("T", LIBRARIES)
+def test_a_normal_vector_that_shows_its_events_as_a_matrix(T: Any) -> None:
+    class Shaped(T.distributions.MultivariateNormal):  # type: ignore[misc,name-defined]
+        """A vector of 4 numbers that counts as a matrix, as gpytorch's of several tasks."""
+
+        @property
+        def event_shape(self) -> Any:
+            return T.Size((2, 2))
+    made = (T.zeros(4), T.eye(4))
+    shaped, plain = Shaped(*made), T.distributions.MultivariateNormal(*made)
+    assert shaped.entropy().item() == plain.entropy().item()
+
+
+@pytest.mark.parametrize("T", LIBRARIES)
 def test_a_normal_vector_hands_its_factor_to_a_subclass(T: Any) -> None:
     class Keeping(T.distributions.MultivariateNormal):  # type: ignore[misc,name-defined]
         """A subclass that keeps the factor by another name."""
