@@ -22,7 +22,6 @@ Files, in reading order:
 - threads.py: How many threads a kernel may run on: `lt.set_num_threads`, `lt.get_num_threads`.
 - matmul_precision.py: `set_float32_matmul_precision`: whether products of float32 may round their
   factors to tf32.
-- classes.py: Which classes are lazyten's.
 - paths.py: The check of what users give as the path of a file or a folder.
 - forking.py: What a child of fork() must find: no lock that is held by a thread it does not have.
 - collecting.py: Blocks that make many objects which stay: Python looks for cycles of garbage

@@ -16,8 +16,8 @@ from lazyten.operators.math import shapes
 from lazyten.storage import data as _data
 from lazyten.storage.placement import canonical, placed
 from lazyten.storage.storage import Storage
-from lazyten.support.classes import is_our_class
 from lazyten.support.errors import ComplexError, DTypeError, ForeignOperandError, two_devices
+from lazyten.support.location import is_our_class
 
 _NUMBERS = float, int, bool, np.number, np.bool_
 

@@ -13,8 +13,8 @@ from functools import wraps
 from threading import local
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lazyten.support.classes import is_our_class
 from lazyten.support.errors import ForeignOperandError
+from lazyten.support.location import is_our_class
 
 P = ParamSpec("P")
 R = TypeVar("R")

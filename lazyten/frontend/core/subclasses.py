@@ -6,8 +6,8 @@ from typing import Any, TypeVar, cast
 from lazyten.frontend.core import overriding
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.storage import tracing
-from lazyten.support.classes import is_our_class
 from lazyten.support.errors import ArgumentError
+from lazyten.support.location import is_our_class
 
 S = TypeVar("S")
 

@@ -25,7 +25,7 @@ from lazyten.storage.deferred import Deferred, known_template
 from lazyten.storage.frames import Frame, go_on, here, under_way
 from lazyten.storage.placement import Device, default_device
 from lazyten.support import grad_mode
-from lazyten.support.classes import is_our_class
+from lazyten.support.location import is_our_class
 
 LONGEST = 64
 """A longer list among the arguments is not looked up, but for one of tensors."""
