@@ -42,13 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runner = commands.add_parser("run", help="run a script written for PyTorch with lazyten in its "
                                  "place, and list what lazyten lacks")
     runner.add_argument("--profile", action="store_true", help="say where the time went")
+    runner.add_argument("-m", dest="is_module", action="store_true",
+                        help="SCRIPT is a module's name, as for Python: run -m pytest tests")
     runner.add_argument("script", metavar="SCRIPT")
     runner.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...",
                         help="the script's own arguments")
     given = parser.parse_args(arguments)
     try:
         if given.command == "run":
-            run(given.script, given.arguments, given.profile)
+            run(given.script, given.arguments, given.profile, given.is_module)
             return 0
         if given.command == "cache":
             print(cache_line(given.clear))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -19,33 +19,39 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import DType
+from lazyten.nn.parameter import Parameter
 from lazyten.pytorch.names import reason
 from lazyten.support.errors import ArgumentError
 from lazyten.version import TorchVersion
 
 PYTORCH = "2.13.0"
 """The version of PyTorch whose names and results are meant."""
+_NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter", DType: "torch"}
+"""What these classes say their modules are: packages choose what to call by that of Tensor, and
+read the name of an element type from its text."""
 _PACKAGE = "in a package, "
 _NOTHING = object()
 _DEFINED = type | FunctionType
 
 
-def run(script: str, arguments: Sequence[str], profiled: bool = False) -> None:
-    """Run a script with these command-line arguments. ArgumentError if it cannot be read; what the
-    script raises; at the end, whatever it is, the names that lazyten lacks go to stderr (but not
-    those that an installed package looked for and did without), and where the time went if it is
-    `profiled`."""
-    try:
-        source = Path(script).read_text("utf8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
-                            f"script") from error
-    lacking, missed = missing_names(source, script), dict[str, str]()
-    before, is_done = (sys.argv, sys.path.copy()), False
-    sys.argv, sys.path[0:0] = [script, *arguments], [str(Path(script).resolve().parent)]
+def run(script: str, arguments: Sequence[str], profiled: bool = False,
+        is_module: bool = False) -> None:
+    """Run a script, or a module by its name, with these command-line arguments. ArgumentError if
+    the script cannot be read; what it raises; at the end, whatever it is, the names that lazyten
+    lacks go to stderr (but not those that an installed package looked for and did without), and
+    where the time went if it is `profiled`."""
+    lacking = {} if is_module else missing_names(_source(script), script)
+    missed, before, is_done = dict[str, str](), (sys.argv, sys.path.copy()), False
+    folder = Path.cwd() if is_module else Path(script).resolve().parent
+    sys.argv, sys.path[0:0] = [script, *arguments], [str(folder)]
     try:
         with standing_in(missed), _profile() if profiled else nullcontext():
-            runpy.run_path(script, run_name="__main__")
+            if is_module:
+                runpy.run_module(script, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(script, run_name="__main__")
             is_done = True
     finally:
         sys.argv, sys.path[:] = before
@@ -55,6 +61,15 @@ def run(script: str, arguments: Sequence[str], profiled: bool = False) -> None:
             print("lazyten lacks what this program uses:", file=sys.stderr)
             for name, where in sorted(report.items()):
                 print(f"  {name}  ({where})", file=sys.stderr)
+
+
+def _source(script: str) -> str:
+    """The text of a script."""
+    try:
+        return Path(script).read_text("utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
+                            f"script") from error
 
 
 @contextmanager
@@ -74,15 +89,24 @@ def standing_in(missed: dict[str, str]) -> Iterator[None]:
     """Within this block `import torch` gives lazyten. missed: gets the names that were asked for in
     vain, each with where."""
     hidden = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_torch(name)}
+    named = {kind: kind.__module__ for kind in _NAMED}
     finder = _Finder(missed)
     sys.meta_path.insert(0, finder)
+    _name(_NAMED)
     try:
         yield
     finally:
+        _name(named)
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if _is_torch(name)]:
             del sys.modules[name]
         sys.modules.update(hidden)
+
+
+def _name(modules: Mapping[type, str]) -> None:
+    """Have these classes say that they are of these modules."""
+    for kind, module in modules.items():
+        kind.__module__ = module
 
 
 def _is_torch(name: str) -> bool:

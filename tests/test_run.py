@@ -63,6 +63,27 @@ def test_a_script_runs_with_its_arguments_and_its_neighbours(tmp_path: Path) -> 
     assert done.stdout == "True True __main__\nlazyten True\ntorch.optim ['--steps', '2']\n"
 
 
+def test_a_module_runs_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("import sys\nimport torch\n"
+                                        "print(torch.__version__, sys.argv[1:], __name__)\n")
+    done = subprocess.run([sys.executable, "-m", "lazyten", "run", "-m", "module", "-q", "x"],
+                          capture_output=True, text=True, cwd=tmp_path)
+    assert done.stderr == "" and done.stdout == "2.13.0+lazyten ['-q', 'x'] __main__\n"
+
+
+def test_tensors_say_that_they_are_pytorchs(tmp_path: Path) -> None:
+    done = run(tmp_path, "import copy\nimport pickle\nimport torch\nx = torch.ones(2)\n"
+               "print(type(x).__module__)\n"
+               "print(torch.float32, torch.bool, copy.deepcopy(torch.bool) is torch.bool)\n"
+               "print(pickle.loads(pickle.dumps([torch.float64, torch.bool])))\n"
+               "print(torch.nn.Parameter, type(x + x) is torch.Tensor)\n"
+               "try:\n    x + object()\nexcept TypeError:\n    print(type(x * 2).__module__)\n"
+               "print(torch.overrides.has_torch_function((x,)))")
+    assert done.stderr == ""
+    assert done.stdout == ("torch\ntorch.float32 torch.bool True\n[torch.float64, torch.bool]\n"
+                           "<class 'torch.nn.parameter.Parameter'> True\ntorch\nFalse\n")
+
+
 @pytest.mark.slow
 def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import torch\nx = torch.rand(9, 9)\n"
@@ -150,4 +171,4 @@ with safe_open(path, framework="pt") as opened:
 def test_weights_are_loaded_into_a_model_without_memory(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     done = run(tmp_path, WEIGHTS, str(tmp_path / "weights.safetensors"))
-    assert done.stdout == "[2.0, 3.0, 4.0] cpu\n[1.0, 2.0] lazyten.bfloat16\n", done.stderr
+    assert done.stdout == "[2.0, 3.0, 4.0] cpu\n[1.0, 2.0] torch.bfloat16\n", done.stderr

@@ -77,7 +77,10 @@ class FunctionContext:
         self._outputs: _Outputs | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward(), with the values they have now."""
+        """Keep tensors for backward(), with the values they have now. What is no tensor is left out
+        if no gradient is wanted, and else a DTypeError."""
+        if not any(self.needs_input_grad):
+            tensors = tuple(t if isinstance(t, Tensor) else None for t in tensors)
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
                 raise DTypeError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
@@ -199,6 +202,12 @@ class Function:
         """To be written."""
         raise NotWrittenError("a Function without backward(): add a static method "
                               "backward(ctx, *gradients)")
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """What PyTorch asks in forward mode; here that goes by backward(), so nobody asks it."""
+        raise NotWrittenError("a Function without jvp(): forward mode goes by backward() here, so "
+                              "nothing has to call it")
 
     setup_context: Callable[..., None] | None = None
     vmap: Callable[..., Any] | None = None

@@ -82,7 +82,7 @@ def _wisharts(p: Wishart, q: Wishart) -> Tensor:
         raise ArgumentError(f"kl_divergence of Wisharts of event_shape {p.event_shape} and "
                             f"{q.event_shape}: they must be equal")
     trace = p.df * solve_lower(q.scale_tril, p.scale_tril).square().sum((-2, -1))
-    mean_log = (q.df - p.event_shape[0] - 1) / 2 * p._mean_log_determinant() - trace / 2 \
+    mean_log = (q.df - p._event_shape[0] - 1) / 2 * p._mean_log_determinant() - trace / 2 \
         - q._log_normalizer()
     return -p.entropy() - mean_log
 
@@ -174,7 +174,7 @@ def _multivariate_normals(p: MultivariateNormal, q: MultivariateNormal) -> Tenso
     lower = q._unbroadcasted_scale_tril
     trace = solve_lower(lower, p._unbroadcasted_scale_tril).square().sum((-2, -1))
     gap = squared_length(lower, q.loc - p.loc)
-    return q._log_size - p._log_size + 0.5 * (trace + gap - p.event_shape[0])
+    return q._log_size - p._log_size + 0.5 * (trace + gap - p._event_shape[0])
 
 
 @register_kl(Independent, Independent)

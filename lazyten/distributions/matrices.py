@@ -149,7 +149,7 @@ class Wishart(ExponentialFamily):
     @property
     def mode(self) -> Tensor:
         """The most likely matrix; NaN up to a df of one more than there are rows."""
-        factor = self.df - self.event_shape[0] - 1
+        factor = self.df - self._event_shape[0] - 1
         return choose(factor > 0, factor, math.nan)[..., None, None] * self.covariance_matrix
 
     @property
@@ -162,7 +162,7 @@ class Wishart(ExponentialFamily):
 
     def _drawn(self, shape: Size) -> Tensor:
         """M. S. Bartlett's factor: roots of Chi2 variables above normal ones."""
-        size = self.event_shape[0]
+        size = self._event_shape[0]
         number = arange(size, dtype=self.df.dtype, device=self.df.device)
         half = (self.df.unsqueeze(-1) - number) / 2
         chi2 = 2 * standard_gamma(half, Size((*shape[:-2], size)))
@@ -173,27 +173,27 @@ class Wishart(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         """See Distribution."""
         factor = cholesky(self._validate_sample(value))
-        size = self.event_shape[0]
+        size = self._event_shape[0]
         tril: Tensor = self.scale_tril
         trace = solve_lower(tril, factor).square().sum((-2, -1))
         return (self.df - size - 1) * log_diagonal(factor) - trace / 2 - self._log_normalizer()
 
     def _log_normalizer(self) -> Tensor:
         """The logarithm of what the density is divided by."""
-        size = self.event_shape[0]
+        size = self._event_shape[0]
         return self.df * (size * math.log(2) / 2 + log_diagonal(self.scale_tril)) \
             + log_multigamma(self.df / 2, size)
 
     def _mean_log_determinant(self) -> Tensor:
         """The mean of the logarithm of a sample's determinant."""
-        size = self.event_shape[0]
+        size = self._event_shape[0]
         halves = arange(size, dtype=self.df.dtype, device=self.df.device) / 2
         slopes = ((self.df / 2).unsqueeze(-1) - halves).digamma().sum(-1)
         return slopes + size * math.log(2) + 2 * log_diagonal(self.scale_tril)
 
     def entropy(self) -> Tensor:
         """See Distribution."""
-        size = self.event_shape[0]
+        size = self._event_shape[0]
         return self._log_normalizer() + self.df * size / 2 \
             - (self.df - size - 1) / 2 * self._mean_log_determinant()
 
@@ -223,7 +223,7 @@ class LowRankMultivariateNormal(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         """See Distribution."""
-        event = self.event_shape[0]
+        event = self._event_shape[0]
         return LowRankMultivariateNormal(
             self.loc.expand(*batch_shape, event),
             self.cov_factor.expand(*batch_shape, *self.cov_factor.shape[-2:]),
@@ -282,7 +282,7 @@ class LowRankMultivariateNormal(Distribution):
         lower, scaled = self._capacitance
         along: Tensor = (scaled @ gap.unsqueeze(-1)).squeeze(-1)
         square = (gap.square() / self.cov_diag).sum(-1) - squared_length(lower, along)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
 
     @property
     def _log_size(self) -> Tensor:
@@ -291,4 +291,4 @@ class LowRankMultivariateNormal(Distribution):
 
     def entropy(self) -> Tensor:
         """See Distribution."""
-        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size
+        return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size

@@ -123,12 +123,10 @@ class MultivariateNormal(Distribution):
         self.loc = loc.expand(*batch, loc.shape[-1])
         self.__dict__[name] = matrix.expand(*batch, *matrix.shape[-2:])
         super().__init__(batch, loc.shape[-1:], validate_args)
-
-    @lazy_property
-    def _unbroadcasted_scale_tril(self) -> Tensor:
-        """The Cholesky factor, as all formulas read it: subclasses of packages have their own."""
+        # of this name, which all formulas read: subclasses of packages have their own
         given = self.__dict__
-        return given["scale_tril"] if "scale_tril" in given else scale_of(given)
+        self._unbroadcasted_scale_tril: Tensor = given["scale_tril"] if name == "scale_tril" \
+            else scale_of(given)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -176,8 +174,8 @@ class MultivariateNormal(Distribution):
         """See Distribution."""
         gap = self._validate_sample(value) - self.loc
         square = squared_length(self._unbroadcasted_scale_tril, gap)
-        return -0.5 * (self.event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
 
     def entropy(self) -> Tensor:
         """See Distribution."""
-        return 0.5 * self.event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size
+        return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.complex_forms import OUT, form, in_complex, is_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
+from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -54,10 +55,17 @@ def checks_tensors(function: Callable[P, R], complex_too: bool = False) -> Calla
 
     @wraps(function)
     def done(*args: P.args, **kwargs: P.kwargs) -> R:
+        taken = taken_over(done, args, kwargs) if takers else NOT_TAKEN
+        if taken is not NOT_TAKEN:
+            return cast(R, taken)
         try:
             return checked(*args, **kwargs)
         except ComplexError:
             pass
+        except Exception:
+            if meet(args, kwargs):
+                return done(*args, **kwargs)
+            raise
         return cast(R, in_complex(function, args, kwargs))
     return done
 

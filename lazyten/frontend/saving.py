@@ -48,12 +48,14 @@ _NAMESPACES = {"namespace": ("argparse", "Namespace"), "attributes": ("types", "
 """Classes of nothing but attributes: their modules and names."""
 
 
-def save(obj: Any, f: File) -> None:
+def save(obj: Any, f: File, pickle_module: Any = None, pickle_protocol: int = 2,
+         _use_new_zipfile_serialization: bool = True) -> None:
     """Write nested dicts, lists, tuples, sets and namespaces of tensors, arrays, numbers, texts,
     bytes, paths, element types and devices to a file, which appears whole or not at all, or to an
     open binary file.
 
-    For a module or an optimizer give its state_dict(). ArgumentError for what is no data.
+    For a module or an optimizer give its state_dict(). ArgumentError for what is no data. The other
+    arguments are PyTorch's, and change nothing: a file is never a pickle.
     """
     tensors: dict[str, Tensor] = {}
     try:
@@ -69,14 +71,15 @@ def save(obj: Any, f: File) -> None:
         serialization.write(content, path_of(f, "save"), "save")
 
 
-def load(f: File, map_location: MAP_LOCATION = None, *, weights_only: bool = True,
-         mmap: bool = False) -> Any:
+def load(f: File, map_location: MAP_LOCATION = None, pickle_module: Any = None, *,
+         weights_only: bool | None = True, mmap: bool | None = False,
+         encoding: str | None = None) -> Any:
     """What `save` wrote, or the named tensors of any safetensors file.
 
     map_location: the device of the tensors; the default device if None. A file does not say where
-    its tensors were, so a function, or a dict of devices, is asked about 'cpu'. weights_only and
-    mmap change nothing: a file never has code in it. ArgumentError for files of another format,
-    such as PyTorch's.
+    its tensors were, so a function, or a dict of devices, is asked about 'cpu'. The others change
+    nothing: a file never has code in it. ArgumentError for files of another format, such as
+    PyTorch's.
     """
     device = _device(map_location)
     source, content = _content(f)

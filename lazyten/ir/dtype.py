@@ -103,7 +103,7 @@ class DType:
         return (1 << (self.bits - (self.kind == "i"))) - 1
 
     def __repr__(self) -> str:
-        return f"lazyten.{self.name}"
+        return f"{type(self).__module__.partition('.')[0]}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name if self.name != "bool" else "bool_"

@@ -72,7 +72,7 @@ def norm(A: Tensor, ord: float | str | None = None, dim: Axes = None, keepdim: b
                          f"with dim=")
     if isinstance(dim, Sequence) and len(dim) == 2 or ord is not None and dim is None \
             and A.ndim == 2 or isinstance(ord, str):
-        axes = (-2, -1) if dim is None or isinstance(dim, int) else tuple(dim)
+        axes = (-2, -1) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
         return matrix_norm(A, "fro" if ord is None else ord, axes, keepdim, dtype=dtype)
     assert not isinstance(ord, str)
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from lazyten.frontend import functions
 from lazyten.frontend.complexes.tensors import ComplexTensor
+from lazyten.frontend.core.overriding import disabled
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -27,6 +28,7 @@ class Parameter(Tensor):
     """
 
     __slots__ = ()
+    __torch_function__: Any = disabled
 
     def __new__(cls, data: Any = None, *args: Any, **kwargs: Any) -> Any:
         """A ComplexParameter, where the data is complex."""

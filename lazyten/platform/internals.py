@@ -4,6 +4,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+from lazyten.frontend.core import overriding
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import as_dtype
 from lazyten.nn.module import where_to
@@ -13,8 +14,8 @@ from lazyten.storage import levels
 from lazyten.storage.placement import Device
 from lazyten.support.errors import LinAlgError
 
-DisableTorchFunctionSubclass = DisableTorchFunction = nullcontext
-"""For `with`: no class takes functions over, so nothing has to keep them from it."""
+DisableTorchFunctionSubclass, DisableTorchFunction = overriding.NotAsked, overriding.NothingAsked
+_disabled_torch_function_impl = overriding.disabled
 FakeTensor = class_of_nothing(
     "FakeTensor", "tensors without values are not there; lazyten computes none that nobody reads")
 _nvtx = Refused("_C._nvtx", "there are no marks for NVIDIA's tools; see lazyten.profile()")
@@ -38,12 +39,6 @@ def _log_api_usage_once(event: str) -> None:
 def _are_functorch_transforms_active() -> bool:
     """Whether a transform of lt.func is under way."""
     return bool(levels.under_way())
-
-
-def _disabled_torch_function_impl(function: Any, types: Any, args: Any = (),
-                                  kwargs: Any = None) -> Any:
-    """The function's result: what a class gives as `__torch_function__` to be left alone."""
-    return function(*args, **(kwargs or {}))
 
 
 def is_fake(x: object) -> bool:

@@ -6,16 +6,13 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
+from lazyten.frontend.core import overriding
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
-from lazyten.pytorch.refusals import refused
 from lazyten.storage.placement import Device as _Device
 
-globals().update(refused(
-    "overrides", "no class takes a function of lazyten over; write functions of tensors",
-    "TorchFunctionMode", "handle_torch_function"))
-
+TorchFunctionMode = overriding.Mode
 Number = builtins.int | builtins.float | builtins.bool
 Device = _Device | str | builtins.int | None
 Storage = Any
@@ -25,20 +22,31 @@ _dtype, _device, _size, _int, _float, _bool = (DType, _Device, Size | list[built
 
 
 def has_torch_function(relevant_args: Any) -> bool:
-    """False: no class takes functions over."""
-    return False
+    """Whether a class of these, or a mode, takes functions over."""
+    return overriding.has_override(relevant_args)
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
-    """False: no class takes functions over."""
-    return False
+    """The same of one."""
+    return overriding.has_override((tensor,))
 
 
 def has_torch_function_variadic(*tensors: Any) -> bool:
-    """False: no class takes functions over."""
-    return False
+    """The same of these arguments."""
+    return overriding.has_override(tensors)
+
+
+def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
+    """What the first class of these that takes functions over gives for one."""
+    overriding.meet(tuple(relevant_args), {})
+    return overriding.taken_over(public_api, args, kwargs, relevant_args)
+
+
+def get_default_nowrap_functions() -> set[Any]:
+    """Empty: what gives tensors that keep their class, as `grad` does, asks no class."""
+    return set()
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether this is a tensor."""
-    return isinstance(inp, Tensor)
+    """Whether this is a tensor, or of a class that takes functions over."""
+    return isinstance(inp, Tensor) or hasattr(type(inp), overriding.PROTOCOL)

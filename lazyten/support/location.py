@@ -43,6 +43,11 @@ def is_ours(name: str, file: str) -> bool:
         "<frozen ")
 
 
+def is_our_class(kind: type) -> bool:
+    """Whether a class is of lazyten, by PyTorch's name, too: as `lazyten run` has Tensor show."""
+    return kind.__module__.partition(".")[0] in ("lazyten", "torch")
+
+
 def user_location() -> Location | None:
     """The line of the innermost frame that is not lazyten's own, or the one set by
     `attribute_to`."""

@@ -75,7 +75,7 @@ def _far(x: Tensor, y: Tensor, rtol: float | None, atol: float | None,
     a, b = (t.detach().to(device="cpu", dtype=dt.float64 if t.dtype.is_float else None).numpy()
             for t in (x, y))
     close = np.isclose(a, b, rtol=relative, atol=absolute, equal_nan=equal_nan) \
-        if relative or absolute else (a == b)
+        if relative or absolute else (a == b) | (equal_nan & (a != a) & (b != b))
     if close.all():
         return ""
     gap = np.abs(a.astype(np.float64) - b.astype(np.float64))

@@ -63,6 +63,11 @@ class TreeSpec:
         """How many leaves there are in all."""
         return 1 if self.type is None else sum(c.num_leaves for c in self.children_specs)
 
+    @property
+    def num_nodes(self) -> int:
+        """How many leaves and containers there are in all."""
+        return 1 + sum(c.num_nodes for c in self.children_specs)
+
     def is_leaf(self) -> bool:
         """Whether there is no container at all."""
         return self.type is None

@@ -71,6 +71,41 @@ def test_a_normal_vector_whose_factor_is_a_packages(T: Any) -> None:
     assert tuple(plain.scale_tril.shape) == (4, 2, 2) and tuple(lazy.rsample().shape) == (4, 2)
 
 
+@pytest.mark.parametrize("T", LIBRARIES)
+def test_a_normal_vector_that_shows_its_events_as_a_matrix(T: Any) -> None:
+    class Shaped(T.distributions.MultivariateNormal):  # type: ignore[misc,name-defined]
+        """A vector of 4 numbers that counts as a matrix, as gpytorch's of several tasks."""
+
+        @property
+        def event_shape(self) -> Any:
+            return T.Size((2, 2))
+    made = (T.zeros(4), T.eye(4))
+    shaped, plain = Shaped(*made), T.distributions.MultivariateNormal(*made)
+    assert shaped.entropy().item() == plain.entropy().item()
+
+
+@pytest.mark.parametrize("T", LIBRARIES)
+def test_a_normal_vector_hands_its_factor_to_a_subclass(T: Any) -> None:
+    class Keeping(T.distributions.MultivariateNormal):  # type: ignore[misc,name-defined]
+        """A subclass that keeps the factor by another name."""
+
+        @property
+        def _unbroadcasted_scale_tril(self) -> Any:
+            return self.kept
+
+        @_unbroadcasted_scale_tril.setter
+        def _unbroadcasted_scale_tril(self, value: Any) -> None:
+            self.kept = value
+    covariance = T.tensor([[4.0, 2.0], [2.0, 10.0]])
+    made = Keeping(T.zeros(4, 2), covariance)
+    np.testing.assert_allclose(made.kept[..., :, :].reshape(-1, 2, 2)[0].numpy(),
+                               [[2.0, 0.0], [1.0, 3.0]], 1e-6)
+    plain = T.distributions.MultivariateNormal(T.zeros(2), covariance)
+    wide = plain.expand((3,))
+    assert tuple(wide.log_prob(T.zeros(3, 2)).shape) == (3,)
+    assert tuple(wide.scale_tril.shape) == (3, 2, 2)
+
+
 def test_shapes_that_broadcast_are_sizes() -> None:
     shape = lt.broadcast_shapes((2, 1), (3,))
     assert shape == (2, 3) and shape[-1:].numel() == 3

@@ -72,6 +72,13 @@ def test_what_surrounds_tensors_comes_back_as_what_it_was() -> None:
     assert leaf.requires_grad and not plain.requires_grad and view.tolist() == [5, 3, 1]
 
 
+def test_what_programs_say_of_pickles_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    lt.save([lt.ones(2)], path, pickle, 4, _use_new_zipfile_serialization=False)
+    found = lt.load(path, "cpu", pickle, weights_only=None, encoding="latin1")
+    assert found[0].tolist() == [1.0, 1.0]
+
+
 def test_a_place_may_be_said_by_a_function_or_a_dict(tmp_path: Path) -> None:
     lt.save({"w": lt.ones(2)}, tmp_path / "file")
     for place, device in (

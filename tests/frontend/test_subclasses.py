@@ -1,10 +1,10 @@
 """Subclasses of Tensor that programs write, attributes of tensors, and names of their types."""
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
-import warnings
-from typing import Any, Optional
+from typing import Any, ClassVar, Optional
 
 import pytest
 
@@ -29,7 +29,12 @@ def test_a_subclass_holds_the_tensor_that_it_is_made_of() -> None:
     assert type(picture) is Picture and isinstance(picture, lt.Tensor)
     assert picture.caption == "four" and picture.tolist() == [0.0, 1.0, 2.0, 3.0]
     picture.add_(1)
-    assert x.tolist() == [1.0, 2.0, 3.0, 4.0] and type(picture[1:] * 2) is lt.Tensor
+    assert x.tolist() == [1.0, 2.0, 3.0, 4.0] and type(picture[1:] * 2) is Picture
+    assert type(picture.detach()) is type(lt.exp(picture)) is type(1 - picture) is type(picture.T)
+    assert type(picture.T) is type(picture.data) is Picture
+    assert type(copy.deepcopy(picture)) is type(lt.stack([x, picture])) is Picture
+    assert type(picture.max(0)) is type(x.max(0)) and type(picture.sort()[1]) is Picture
+    assert type(x * 2) is lt.Tensor
 
 
 def test_gradients_flow_to_what_a_subclass_is_made_of() -> None:
@@ -42,20 +47,82 @@ def test_gradients_flow_to_what_a_subclass_is_made_of() -> None:
         x.as_subclass(int)
 
 
-def test_a_subclass_that_wants_to_take_operations_over_is_told_once_that_it_does_not() -> None:
-    class Watching(lt.Tensor):
-        """A class with PyTorch's hook of operations."""
+class Watched(lt.Tensor):
+    """A tensor that remembers the names of operations."""
 
-        @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    names: ClassVar[list[str]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.names.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def test_a_subclass_is_given_every_operation() -> None:
+    x = lt.ones(2, 2).as_subclass(Watched)
+    Watched.names.clear()
+    y: Any = lt.nn.functional.relu(x.add(1)) @ lt.eye(2)
+    lt.stack([lt.ones(2, 2), y]).sum(0)
+    x[0] = 3
+    assert Watched.names == ["add", "relu", "matmul", "stack", "sum", "__setitem__"]
+    assert type(y) is Watched and x[0].tolist() == [3.0, 3.0]
+    with lt._C.DisableTorchFunctionSubclass():
+        assert type(x + 1) is lt.Tensor
+    weight = lt.nn.Parameter(lt.ones(2))
+    assert type(weight * 2) is lt.Tensor and lt.overrides.has_torch_function((1, x))
+    assert not lt.overrides.has_torch_function((weight, lt.eye(2)))
+
+
+class Diagonal:
+    """No tensor, but some functions take it."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert types == {cls}
+        return args[0].value if func is lt.mean else NotImplemented
+
+
+def test_a_class_that_is_no_tensor_takes_functions_over() -> None:
+    assert lt.mean(Diagonal(3.0)) == lt.mean(Diagonal(3.0)) == 3.0  # pyright: ignore
+    for x in (lt.ones(2), Diagonal(2.0)):
+        with pytest.raises(TypeError, match="add of Diagonal: the __torch_function__"):
+            lt.add(x, Diagonal(1.0))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        lt.ones(2) + Diagonal(1.0)  # type: ignore[operator]
+
+
+def test_of_two_classes_the_subclass_is_asked_first() -> None:
+    class Louder(Watched):
+        """A class of that class."""
+
+    result: Any = lt.ones(2).as_subclass(Watched) + lt.ones(2).as_subclass(Louder)
+    assert type(result) is Louder
+    with pytest.raises(TypeError, match="gave NotImplemented"):
+        lt.add(lt.ones(2).as_subclass(Watched), Picture([1.0, 2.0]))
+
+
+def test_a_mode_is_given_every_operation_within_its_block() -> None:
+    class Names(lt.overrides.TorchFunctionMode):
+        """What is called, by name."""
+
+        def __init__(self) -> None:
+            self.names: list[str] = []
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None
                                ) -> Any:
-            raise AssertionError
-    with pytest.warns(UserWarning, match="Watching.__torch_function__ is not called"):
-        x = lt.ones(2).as_subclass(Watching)
-    assert type(x + 1) is lt.Tensor
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        lt.ones(2).as_subclass(Watching)
+            self.names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    with Names() as outer:
+        lt.ones(2).exp()
+        with Names() as inner:
+            lt.ones(2).sin() + 1
+    lt.ones(2).cos()
+    assert [n for n in outer.names if n != "ones"] == ["exp", "sin", "add"]
+    assert [n for n in inner.names if n != "ones"] == ["sin", "add"]
 
 
 def test_a_subclass_with_an_initializer_of_its_own() -> None:
@@ -95,3 +162,8 @@ def test_types_of_tensors_are_classes_that_annotations_name() -> None:
 def test_an_element_type_is_no_dataclass() -> None:
     """Libraries take the fields of dataclasses for parts of a batch."""
     assert not dataclasses.is_dataclass(lt.float32)
+
+
+def test_a_histogram_has_its_parts_by_name() -> None:
+    found: Any = lt.histogram(lt.arange(6.0), 3)
+    assert found.hist.tolist() == [2.0] * 3 and found.bin_edges.shape == (4,)

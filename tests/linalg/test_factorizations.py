@@ -335,6 +335,13 @@ def test_a_norm_of_matrices_says_over_which_axes(ord: Any) -> None:
         lt.linalg.norm(lt.ones(2, 3, 3), ord)
 
 
+@pytest.mark.parametrize("dim", (1, -1, (1,)))
+@pytest.mark.parametrize("ord", ("fro", "nuc"))
+def test_a_norm_of_matrices_is_not_of_one_axis(ord: Any, dim: Any) -> None:
+    with pytest.raises(lt.ArgumentError, match=r"dim=\(-?1,\) must name 2 axes"):
+        lt.linalg.norm(lt.ones(3, 3), ord, dim)
+
+
 @pytest.mark.parametrize("p", (None, 2, -2, 1, "fro"))
 def test_the_condition_of_a_matrix_without_elements_is_0(p: Any) -> None:
     assert lt.linalg.cond(lt.ones(2, 0, 0), p).tolist() == [0, 0]

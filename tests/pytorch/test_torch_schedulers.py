@@ -174,6 +174,16 @@ def test_plateaus_are_torchs(name: str) -> None:
     assert found[0] == plain(found[1])
 
 
+def test_what_a_plateau_does_to_the_rate_may_be_replaced() -> None:
+    for library in (lt, torch):
+        scheduler = library.optim.lr_scheduler.ReduceLROnPlateau(optimizer(library), patience=0)
+        epochs: list[int] = []
+        scheduler._reduce_lr = epochs.append
+        for metric in (1.0, 2.0, 0.5, 3.0):
+            scheduler.step(metric)
+        assert epochs == [2, 4]
+
+
 @pytest.mark.parametrize("epochs", [[0.0, 0.5, 3.5, 5.0, 7.25, 16.0, 30.5], [4, 2, 11]])
 def test_parts_of_epochs_may_be_given_to_warm_restarts(epochs: list[float]) -> None:
     rates = []

@@ -1,6 +1,7 @@
 """`assert_close` beside PyTorch's: what is close for one is for the other."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -57,3 +58,14 @@ def test_what_differs_is_told() -> None:
     with pytest.raises(lt.ArgumentError, match="both rtol and atol"):
         lt.testing.assert_close(1, 1, rtol=0.1)
     assert lt.GradScaler is lt.amp.GradScaler
+
+
+@pytest.mark.parametrize("values", ([0.0, math.nan], [1, 2**62]))
+def test_without_a_tolerance_nan_may_equal_nan(values: list[float]) -> None:
+    x = lt.tensor(values)
+    lt.testing.assert_close(x, x.clone(), rtol=0, atol=0, equal_nan=True)
+    with pytest.raises(AssertionError):
+        lt.testing.assert_close(x, x + 1, rtol=0, atol=0, equal_nan=True)
+    if x.dtype.is_float:
+        with pytest.raises(AssertionError):
+            lt.testing.assert_close(x, x.clone(), rtol=0, atol=0)

@@ -718,3 +718,37 @@ def test_gradcheck_takes_options_that_change_nothing_here() -> None:
     x = leaf("cpu")
     assert autograd.gradcheck(lt.sin, x, fast_mode=True, check_forward_ad=True, nondet_tol=1e-3)
     assert autograd.gradgradcheck(lt.sin, x, fast_mode=True, check_fwd_over_rev=True)
+
+
+def test_a_function_has_the_jvp_that_programs_pass_on_and_nobody_asks() -> None:
+    class Double(lt.autograd.Function):
+        """Twice its argument."""
+
+        jvp = lt.autograd.Function.jvp
+
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, gradient: lt.Tensor) -> lt.Tensor:
+            return gradient * 2
+
+    value, tangent = lt.func.jvp(Double.apply, (lt.ones(2),), (lt.full((2,), 3.0),))
+    assert value.tolist() == [2.0, 2.0] and tangent.tolist() == [6.0, 6.0]
+    with pytest.raises(NotImplementedError, match=r"without jvp\(\): forward mode goes by"):
+        Double.jvp(None)
+
+
+def test_what_no_gradient_is_wanted_of_need_not_be_a_tensor_to_be_saved() -> None:
+    class Kept(lt.autograd.Function):
+        """Its argument, of which anything is saved."""
+
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor, other: Any) -> lt.Tensor:
+            ctx.save_for_backward(x, other)
+            return x * 2
+
+    assert Kept.apply(lt.ones(2), "other").tolist() == [2.0, 2.0]
+    with pytest.raises(lt.DTypeError, match="'other' is not a tensor; make it an attribute of"):
+        Kept.apply(lt.ones(2, requires_grad=True), "other")

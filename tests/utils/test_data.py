@@ -147,6 +147,23 @@ DATASETS: dict[str, Callable[[Any, Any], Any]] = {
     "subset of stack": lambda D, T: D.Subset(D.StackDataset(Listed([1, 2, 3])), [2, 1])}
 
 
+def test_a_data_set_may_give_a_batch_as_the_loader_asks_for_several_examples() -> None:
+    class Batches:
+        """Columns, of which rows are taken."""
+
+        def __len__(self) -> int:
+            return 5
+
+        def __getitems__(self, indices: list[int]) -> tuple[Any, Any]:
+            return lt.arange(5)[indices], lt.arange(5)[indices] * 2
+
+    loader = DataLoader(Batches(), batch_size=3, collate_fn=lambda batch: batch)  # pyright: ignore
+    assert [(x.tolist(), y.tolist()) for x, y in loader] == [
+        ([0, 1, 2], [0, 2, 4]), ([3, 4], [6, 8])]
+    with pytest.raises(lt.ShapeError, match="gives 2 examples for 3 indices"):
+        StackDataset(Batches()).__getitems__([0, 1, 2])  # type: ignore[arg-type]
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("name", DATASETS)
 def test_data_sets_are_torchs(name: str) -> None:

@@ -32,6 +32,7 @@ def test_leaves_and_what_is_built_of_others_are_pytorchs(tree: Any) -> None:
     leaves, spec = ours.tree_flatten(tree)
     expected, other = theirs.tree_flatten(tree)
     assert leaves == expected == ours.tree_leaves(tree)
+    assert spec.num_nodes == other.num_nodes
     assert spec.num_leaves == other.num_leaves and spec.is_leaf() == other.is_leaf()
     assert ours.tree_unflatten(leaves, spec) == tree
     again = ours.tree_map(lambda x: (x, x), tree)

@@ -55,7 +55,7 @@ def is_opaque(value: Any) -> bool:
     if isinstance(value, (*_LASTING, *_COMPARED, *SHOWN)) or hasattr(kind, "__get__") \
             or kind is object:
         return isinstance(value, np.ndarray) and value.dtype.hasobject
-    if module not in ("lazyten", "numpy") and module not in sys.stdlib_module_names:
+    if module not in ("lazyten", "torch", "numpy") and module not in sys.stdlib_module_names:
         return not hasattr(value, "__dict__") and not slots_of(kind) and not _is_empty(kind)
     return hasattr(kind, "__next__") or module not in ("lazyten", "numpy", "typing", "abc")
 

@@ -24,6 +24,8 @@ Files, in reading order:
 - memory_format.py: The order in memory of a tensor's elements, as PyTorch names it.
 - tensor_core.py: The core of Tensor as a whole, with what moves elements: reshape, permute, expand
   and so on.
+- overriding.py: Classes and modes that take operations over: PyTorch's protocol
+  `__torch_function__`.
 - subclasses.py: Subclasses of Tensor that programs write: a tensor as an instance of one.
 - functions.py: Methods from functions of nodes: of a tensor, of several operands, and what gives
   two tensors.

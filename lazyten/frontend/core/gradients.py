@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Self, TypeVar
 
 from lazyten.execution import background
+from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.writing import Writing
 from lazyten.ir.node import Node, elementwise, make
 from lazyten.ir.ops import Op
@@ -102,6 +103,7 @@ class Gradients(Writing[Tensor]):
         self._storage, self._moves, self._lineage = view._storage, view._moves, view._lineage
         return self
 
+    @overridable
     def __copy__(self) -> Tensor:
         return self._view(self._storage, self._moves, self._lineage)
 
@@ -116,6 +118,7 @@ class Gradients(Writing[Tensor]):
             storage = memo[id(self._storage)] = Storage(self._storage.value, self.device)
         return storage
 
+    @overridable
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         storage = self._copied_storage(memo)
         result = memo[id(self)] = self._view(storage, self._moves, None)

@@ -17,6 +17,7 @@ from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.core.keywords import taking_aliases
 from lazyten.frontend.core.memory_format import contiguous_format
+from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves, out_shape
@@ -169,6 +170,7 @@ class Handle(Generic[Tensor]):
         node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
         return self._of(node if flows else make(Op.DETACH, node.dtype, (node,)), device, flows)
 
+    @overridable
     def detach(self) -> Tensor:
         """The same values (the same storage), through which no gradient flows."""
         return self._view(self._storage, self._moves, Lineage())

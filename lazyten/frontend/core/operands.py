@@ -17,6 +17,7 @@ from lazyten.storage import data as _data
 from lazyten.storage.placement import canonical, placed
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import ComplexError, DTypeError, ForeignOperandError, two_devices
+from lazyten.support.location import is_our_class
 
 _NUMBERS = float, int, bool, np.number, np.bool_
 
@@ -34,8 +35,8 @@ def has_operators(value: object) -> bool:
 
 @cache
 def _are_defined_by(kind: type) -> bool:
-    return any(REFLECTED & vars(c).keys() for c in kind.__mro__
-               if c.__module__.partition(".")[0] not in ("builtins", "lazyten", "numpy"))
+    return any(REFLECTED & vars(c).keys() for c in kind.__mro__ if not is_our_class(c)
+               and c.__module__.partition(".")[0] not in ("builtins", "numpy"))
 
 
 class Operands(Values[Tensor]):

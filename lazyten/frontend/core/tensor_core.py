@@ -17,6 +17,7 @@ from lazyten.frontend.core.memory_format import (
     order_of,
     preserve_format,
 )
+from lazyten.frontend.core.overriding import overridable
 from lazyten.ir.dtype import DType, Scalar, as_dtype
 from lazyten.ir.movement import Moves, chained, inverse_order, out_shape
 from lazyten.ir.node import Shape, make, move
@@ -174,11 +175,13 @@ class TensorCore(Gradients[Tensor]):
     t_ = shown_as(t)
 
     @property
+    @overridable
     def T(self) -> Tensor:
         """All axes in reverse order; a view."""
         return self._moved((Op.PERMUTE, tuple(reversed(range(self.ndim)))))
 
     @property
+    @overridable
     def mT(self) -> Tensor:
         """The last two axes exchanged; a view. A zero-dim tensor is itself."""
         if not self.shape:

@@ -24,7 +24,7 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
 class PointsAndLimits(NamedTuple):
-    """What histogramdd gives."""
+    """What histogram and histogramdd give."""
 
     hist: Any
     bin_edges: Any
@@ -133,7 +133,7 @@ class CountingMethods(TensorCore[Tensor]):
         if density:
             total = reductions.sum(found, (0,))
             found = ew.true_divide(ew.true_divide(found, total), _widths(edges))
-        return self._fresh(found), self._fresh(edges)
+        return PointsAndLimits(self._fresh(found), self._fresh(edges))
 
     def histogramdd(self, bins: Any, *, range: Any = None, weight: Tensor | None = None,
                     density: bool = False) -> PointsAndLimits:

@@ -19,6 +19,9 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
+_SHORT = {"max": "amax", "min": "amin"}
+
+
 class GatherMethods(TensorCore[Tensor]):
     """Reading and writing at positions along one axis; zero-dim tensors count as of one axis."""
 
@@ -85,8 +88,9 @@ class GatherMethods(TensorCore[Tensor]):
     def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str,
                        include_self: bool = True) -> Tensor:
         """These elements combined with src[i][j] at [i][index[i][j]] for dim 1: reduce is 'sum',
-        'prod', 'mean', 'amax' or 'amin'. Without include_self they are not combined where src has
-        an element."""
+        'prod', 'mean', 'amax' (or 'max') or 'amin' ('min'). Without include_self they are not
+        combined where src has an element."""
+        reduce = _SHORT.get(reduce, reduce) if isinstance(reduce, str) else reduce
         if not isinstance(reduce, str) or reduce not in REDUCTIONS:
             raise ArgumentError(f"scatter_reduce: reduce={reduce!r} is not one of "
                                 f"{', '.join(REDUCTIONS)}")

@@ -9,6 +9,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.keywords import also_named, numbers_among
 from lazyten.frontend.core.mixed_precision import LOW, casting
+from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.methods.views import ViewMethods
 from lazyten.ir.dtype import Scalar
@@ -193,6 +194,7 @@ class ProductMethods(ViewMethods[Tensor]):
         return self.adjoint()
 
     @property
+    @overridable
     def H(self) -> Tensor:
         """A matrix transposed."""
         if self.ndim not in (0, 2):

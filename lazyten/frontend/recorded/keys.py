@@ -26,6 +26,7 @@ from lazyten.storage.frames import Frame, go_on, here, under_way
 from lazyten.storage.placement import Device, default_device
 from lazyten.storage.storage import Storage
 from lazyten.support import grad_mode
+from lazyten.support.location import is_our_class
 
 LONGEST = 64
 """A longer list among the arguments is not looked up, but for one of tensors."""
@@ -178,7 +179,7 @@ def are_plain(args: Iterable[Any]) -> bool:
             if not are_plain((x.start, x.stop, x.step)):
                 return False
         elif kind is not float and kind not in _PLAIN or kind is type:
-            if not (isinstance(x, Handle) and kind.__module__.startswith("lazyten.")):
+            if not (isinstance(x, Handle) and is_our_class(kind)):
                 return False
     return True
 

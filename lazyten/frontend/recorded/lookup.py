@@ -13,6 +13,7 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.complex_forms import in_complex, is_complex
 from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
 from lazyten.frontend.recorded import families, lifting
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
@@ -64,6 +65,10 @@ def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P,
     @wraps(function)
     def found(*args: Any, **kwargs: Any) -> Any:
         try:
+            if takers:
+                taken = taken_over(found, args, kwargs)
+                if taken is not NOT_TAKEN:
+                    return taken
             try:
                 if here.first_serial is None and tracing.active is None and not _stack.levels:
                     return _found(function, args, kwargs)
@@ -73,8 +78,10 @@ def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P,
             except ComplexError:
                 pass
             return in_complex(function, args, kwargs)
-        except ForeignOperandError:
-            if is_operator:
+        except Exception as error:
+            if meet(args, kwargs):
+                return found(*args, **kwargs)
+            if is_operator and isinstance(error, ForeignOperandError):
                 return NotImplemented
             raise
     return cast("Callable[P, R]", found)

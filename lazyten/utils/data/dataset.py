@@ -115,15 +115,20 @@ class StackDataset(Dataset[Any]):
 
 
 def items_of(dataset: Any, indices: Sequence[Any]) -> list[Any]:
-    """Several examples of a data set, all at once if it can."""
-    several = getattr(dataset, "__getitems__", None)
-    if not callable(several):
-        return [dataset[i] for i in indices]
-    found: list[Any] = several(indices)
+    """Several examples of a data set, all at once if it can. ShapeError if those are not as many.
+    """
+    found: list[Any] = fetched(dataset, indices)
     if len(found) != len(indices):
         raise ShapeError(f"{type(dataset).__name__}.__getitems__ gives {len(found)} examples for "
                          f"{len(indices)} indices")
     return found
+
+
+def fetched(dataset: Any, indices: Sequence[Any]) -> Any:
+    """What a loader collates: a list of examples, or whatever else a data set's `__getitems__`
+    gives, such as a batch that is made already."""
+    several = getattr(dataset, "__getitems__", None)
+    return several(indices) if callable(several) else [dataset[i] for i in indices]
 
 
 class ConcatDataset(Dataset[T_co]):

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from lazyten.utils.data.collate import default_collate
-from lazyten.utils.data.dataset import collated, items_of
+from lazyten.utils.data.dataset import collated, fetched
 
 Collate = Callable[[Any], Any]
 
@@ -33,7 +33,7 @@ class Source:
             made = collated(self.dataset, task)
             if made is not None:
                 return made
-        return self.collate(items_of(self.dataset, task))
+        return self.collate(fetched(self.dataset, task))
 
 
 class _Following:
