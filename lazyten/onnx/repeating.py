@@ -31,7 +31,7 @@ class Home(Protocol):
     graph: Graph
     device: str | None
     constants: dict[str, Constant]
-    nodes: Sequence[Node]
+    nodes: tuple[Node, ...]
 
     def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs."""

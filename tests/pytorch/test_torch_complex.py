@@ -112,6 +112,7 @@ def test_what_is_written_is_pytorchs(name: str) -> None:
                       for _ in range(1 + WRITING[name])]
         shown = x[:]
         assert getattr(x, name)(*others) is x
+        assert getattr(library.Tensor, name)(x, *others) is x
         results.append(shown.numpy())
     np.testing.assert_allclose(results[1], results[0], rtol=1e-12)
 

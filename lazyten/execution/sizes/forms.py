@@ -173,7 +173,7 @@ def _all_rounds(steps: Sequence[Step], repeats: Sequence[Repeat],
     return (*found, *steps[end:])
 
 
-def _all_launches(launches: Sequence[int], repeats: Sequence[Repeat]) -> tuple[int, ...]:
+def _all_launches(launches: tuple[int, ...], repeats: Sequence[Repeat]) -> tuple[int, ...]:
     found, end = list[int](), 0
     for r in repeats:
         found += launches[end:r.launch]

@@ -92,7 +92,11 @@ class MetadataMethods(TensorCore[Tensor]):
         """The tensor itself, as its elements are real."""
         return self
 
-    conj_physical = conj_physical_ = conj
+    conj_physical = conj
+
+    def conj_physical_(self) -> Self:
+        """The tensor itself, as its elements are real."""
+        return self
 
     def resolve_conj(self) -> Self:
         """The tensor itself: no tensor shows another's elements as their conjugates."""
