@@ -201,6 +201,8 @@ class _Model:
             hoisted = user.op is Op.EXPAND and aligned and _is_outer(node, user, reduced)
             counts = {user: min(total, float(node.numel * len(kernels))) if hoisted else total}
             nested = nested and not hoisted
+            if user.op is Op.PAD and not nested:  # loops of an output have parts for the zeros
+                counts = {user: total * node.numel / max(user.numel, 1)}
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
         context.kernels |= kernels
