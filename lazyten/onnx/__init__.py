@@ -14,6 +14,7 @@ function of tensors (`export`). Files, in reading order:
 - listening.py: what listens while nodes are recorded.
 - evaluation.py: one node run.
 - segment.py: nodes that are compiled together.
+- segments.py: loops that reduce segments of rows, as one program.
 - repeating.py: a subgraph as a function, and several steps of it as one program.
 - scanning.py: loops as part of the program around them.
 - program.py: a graph as steps: compiled segments, and what stands alone.

@@ -16,7 +16,7 @@ from tensor_values import Array
 
 import lazyten as lt
 from lazyten.frontend.tensor import Tensor
-from lazyten.operators.arrays import ordering, radix_sort, selection, sorting_network
+from lazyten.operators.arrays import ordering, radix_sort, searching, sorting_network
 
 DTYPES = (lt.bool_, lt.int8, lt.uint8, lt.int16, lt.uint16, lt.int32, lt.uint32, lt.int64,
           lt.uint64, lt.float16, lt.bfloat16, lt.float32, lt.float64)
@@ -118,11 +118,11 @@ def test_what_is_selected_is_where_numpys_order_has_it(dtype: lt.DType, n: int, 
     count = data.draw(st.integers(1, n))
     order = expected(x, axis, False)
     keys = ordering.keys(x.node, False)
-    places, found = (Tensor._of(node, "interpreter").numpy() for node in selection.first(
+    places, found = (Tensor._of(node, "interpreter").numpy() for node in searching.first(
         keys, axis, count))
     sorted_ = np.take_along_axis(places, np.argsort(found, axis, kind="stable"), axis)
     assert_array_equal(sorted_, order.take(range(count), axis))
-    place = Tensor._of(selection.kth(keys, axis, count - 1), "interpreter").numpy()
+    place = Tensor._of(searching.kth(keys, axis, count - 1), "interpreter").numpy()
     assert_array_equal(place, order.take([count - 1], axis))
 
 

@@ -3,7 +3,7 @@
 In: GRAPH nodes. Out: GRAPH nodes of positions (int64). Up to SHORT elements, an element's rank is
 how many others come before it: n * n comparisons of an axis of n, which fuse with what is around
 them. Up to LONG, a network of comparisons sorts them (sorting_network.py), and beyond that
-radix_sort.py; the first few are found one after the other, and more of many by selection.py. Where
+radix_sort.py; the first few are found one after the other, and more of many by searching.py. Where
 values are at hand and many, the host sorts them, by `host_order`. NaN counts as the greatest, and
 equal elements stay in their order.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, expand, gather, make, move, reduce, reshape, scatter
 from lazyten.ir.ops import Op
-from lazyten.operators.arrays import joining, radix_sort, selection, sorting_network
+from lazyten.operators.arrays import joining, radix_sort, searching, sorting_network
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions
 from lazyten.operators.math.scans import stored
@@ -52,7 +52,7 @@ def order(x: Node, axis: int, descending: bool, count: int, by_ranks: bool = Fal
     elif _is_few(count, n):
         return _first(keys(x, not descending), axis, count)
     elif _is_selected(x, axis, count):
-        places, values = selection.first(keys(x, descending), axis, count)
+        places, values = searching.first(keys(x, descending), axis, count)
         order = _sorted_by_ranks(values, axis, False) if count <= SHORT_SELECTED else \
             _sorted(values, axis)
         return gather(places, axis, order)
@@ -65,16 +65,16 @@ def order(x: Node, axis: int, descending: bool, count: int, by_ranks: bool = Fal
 def at_place(x: Node, axis: int, place: int, by_ranks: bool = False) -> Node:
     """Where along `axis`, of size 1 in the result, element number `place` in order is."""
     if not by_ranks and is_selected(x, axis):
-        return selection.kth(keys(x, False), axis, place)
+        return searching.kth(keys(x, False), axis, place)
     found = order(x, axis, False, place + 1, by_ranks)
     return move(Op.SHRINK, found, tuple((place, place + 1) if a == axis else (0, n)
                                         for a, n in enumerate(found.shape)))
 
 
 def is_selected(x: Node, axis: int) -> bool:
-    """Whether one element is found faster by selection.py than by sorting all."""
+    """Whether one element is found faster by searching.py than by sorting all."""
     n = x.shape[axis]
-    return n > SHORT and selection.is_shorter(sorting_network.stages(n), max(x.dtype.bits, 8))
+    return n > SHORT and searching.is_shorter(sorting_network.stages(n), max(x.dtype.bits, 8))
 
 
 def is_for_host(x: Node, axis: int, count: int) -> bool:
@@ -99,7 +99,7 @@ def _is_few(count: int, n: int) -> bool:
 
 def _is_selected(x: Node, axis: int, count: int) -> bool:
     """Whether to select the first `count`, and sort these alone."""
-    return is_selected(x, axis) and 0 < count * selection.LEAST_LEFT <= x.shape[axis]
+    return is_selected(x, axis) and 0 < count * searching.LEAST_LEFT <= x.shape[axis]
 
 
 def _sorted(keys: Node, axis: int) -> Node:
