@@ -136,10 +136,22 @@ class _Model:
             elif node.op is Op.SCATTER:
                 self.forced.setdefault(node, "its values are put in their places one by one")
         self.stored: set[Node] = set(self.forced)
+        self.reducing = self._reducing()
         self.memory: dict[Node, float] = {}
         for node in self.order:
             self.work[node] = self.work_of(node, assume_stored=False)
             self.memory[node] = self._memory_of(node)
+
+    def _reducing(self) -> set[Node]:
+        """Nodes with a reduction in their expressions, but for what others read, too: they are
+        computed in the loops that suit the reduction. Others have loops of their own for each part
+        of what they are put together from, and none for the zeros of a PAD."""
+        found: set[Node] = set()
+        for node in self.order:
+            if node.op is Op.REDUCE or any(s in found and len(self.users[s]) == 1
+                                           for s in node.src):
+                found.add(node)
+        return found
 
     def may_store(self, node: Node) -> bool:
         kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD, Op.GATHER)
@@ -201,7 +213,7 @@ class _Model:
             hoisted = user.op is Op.EXPAND and aligned and _is_outer(node, user, reduced)
             counts = {user: min(total, float(node.numel * len(kernels))) if hoisted else total}
             nested = nested and not hoisted
-            if user.op is Op.PAD and not nested:  # loops of an output have parts for the zeros
+            if user.op is Op.PAD and not nested and node not in self.reducing:
                 counts = {user: total * node.numel / max(user.numel, 1)}
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
