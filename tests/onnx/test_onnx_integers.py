@@ -1,0 +1,71 @@
+"""Products with weights of integers: laid out beforehand, whatever their zero points."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_if_there
+import pytest
+
+import lazyten as lt
+
+onnx = onnx_if_there.needed()
+
+helper: Any = onnx.helper
+FLOAT, UINT8 = onnx.TensorProto.FLOAT, onnx.TensorProto.UINT8
+N, K, M = 24, 40, 6
+RNG = np.random.default_rng(0)
+X = RNG.integers(0, 256, (M, K)).astype(np.uint8)
+WEIGHTS = {"signed": RNG.integers(-128, 128, (K, N)).astype(np.int8),
+           "unsigned": RNG.integers(0, 256, (K, N)).astype(np.uint8)}
+ZEROS: dict[str, Any] = {"none": None, "of zero": np.int8(0), "one": np.int8(7),
+                         "one a column": np.arange(N, dtype=np.int8)}
+
+
+def model(kind: str, inputs: str, initializers: dict[str, Any], domain: str = "",
+          **attributes: Any) -> Any:
+    """One node of x and constants."""
+    node = helper.make_node(kind, [n if n != "-" else "" for n in inputs.split()], ["y"],
+                            domain=domain, **attributes)
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", UINT8, ["m", K])],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+        initializer=[onnx.numpy_helper.from_array(np.asarray(v), name)
+                     for name, v in initializers.items()])
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    return lt.onnx.load(helper.make_model(graph, opset_imports=opsets))
+
+
+@pytest.mark.parametrize("zero", ZEROS)
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_products_are_those_of_what_is_less_its_zero_point(kind: str, zero: str) -> None:
+    weight = WEIGHTS[kind]
+    given = {} if ZEROS[zero] is None else {"wz": np.asarray(ZEROS[zero]).astype(weight.dtype)}
+    found, = model("MatMulInteger", "x w xz wz" if given else "x w xz",
+                   {"w": weight, "xz": np.uint8(131), **given})([X])
+    wide = weight.astype(np.int32) - np.asarray(given.get("wz", 0), np.int32)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, (X.astype(np.int32) - 131) @ wide)
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+@pytest.mark.parametrize("zero", ["of zero", "one", "one a column"])
+def test_a_quantized_linear_layer_is_that_of_floats(zero: str, turned: int) -> None:
+    w, wz = WEIGHTS["signed"], ZEROS[zero]
+    c = RNG.integers(-99, 99, N).astype(np.int32)
+    found, = model("QGemm", "x xs xz w ws wz c", {
+        "xs": np.float32(0.5), "xz": np.uint8(3), "w": w.T if turned else w, "c": c,
+        "ws": np.float32(0.25), "wz": wz}, "com.microsoft", transB=turned)([X])
+    whole = (X.astype(np.int32) - 3) @ (w.astype(np.int32) - np.asarray(wz, np.int32)) + c
+    np.testing.assert_array_equal(found, whole.astype(np.float32) * np.float32(0.125))
+
+
+@pytest.mark.parametrize(("zero", "dtype"), [("of zero", np.int8), ("one", np.int16)])
+def test_weights_lie_as_they_are_read_and_their_zero_points_are_taken_off_beforehand(
+        zero: str, dtype: Any) -> None:
+    """Neighbours are multiplied and added at once: those of a column."""
+    w, wz = WEIGHTS["signed"], ZEROS[zero]
+    loaded = model("MatMulInteger", "x w xz wz", {"w": w, "xz": np.uint8(9), "wz": wz})
+    held, = [x.array for x in loaded._program.constants.values() if x.array.size == w.size]
+    assert held.dtype == dtype
+    np.testing.assert_array_equal(held, w.astype(int).T - wz)
