@@ -170,8 +170,6 @@ def _source_labels(node: Node, source: Node, labels: Labels | None) -> Labels | 
         return None
     if node.op in ELEMENTWISE or node.op in IDENTITY_OPS or node.op in (Op.CONTIGUOUS, Op.REDUCE):
         return labels  # what is reduced has size 1 here
-    if node.op is Op.GATHER and source is not node.src[0]:
-        return labels
     if node.op is Op.EXPAND:
         return tuple(NONE if n == 1 else i for n, i in zip(source.shape, labels, strict=True))
     if node.op is Op.PERMUTE:

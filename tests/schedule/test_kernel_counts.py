@@ -30,15 +30,6 @@ def test_a_convolution_is_not_computed_in_the_loops_of_the_zeros_around_it() -> 
     assert [(out.shape, out.op is Op.PAD) for out, in reducing] == [((4, 8, 30, 30), False)] * 2
 
 
-def test_positions_and_what_is_gathered_there_are_one_kernel() -> None:
-    """The other one has the greatest numbers so far."""
-    x = lt.rand(2000, 8, device="cpu").realize()
-    found = assert_kernels(lambda: list(x.cummax(1)), 2)
-    greatest = np.maximum.accumulate(x.numpy(), 1)
-    np.testing.assert_array_equal(found[0].numpy(), greatest)
-    np.testing.assert_array_equal(np.take_along_axis(x.numpy(), found[1].numpy(), 1), greatest)
-
-
 def test_what_is_done_with_sums_of_narrow_products_is_a_kernel_of_its_own() -> None:
     """Vectors hold neighbours that are added; with floats they hold sums."""
     rng = np.random.default_rng(0)
