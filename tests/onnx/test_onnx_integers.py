@@ -69,3 +69,25 @@ def test_weights_lie_as_they_are_read_and_their_zero_points_are_taken_off_before
     held, = [x.array for x in loaded._program.constants.values() if x.array.size == w.size]
     assert held.dtype == dtype
     np.testing.assert_array_equal(held, w.astype(int).T - wz)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_what_is_beyond_a_narrow_type_is_its_end_however_far_it_is(dtype: Any, kind: Any) -> None:
+    """Halves are rounded to the even number."""
+    ends = np.iinfo(dtype)
+    x = np.concatenate([np.arange(-300, 300, 0.25), [6e4, -6e4, np.inf, -np.inf],
+                        *([[3e9, -3e9, 2.0 ** 31, 1e38]] if kind is np.float32 else [])])
+    for zero in (ends.min, ends.max, (ends.min + ends.max) // 2 + 7):
+        graph = helper.make_graph(
+            [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["y"])], "g",
+            [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(kind)),
+                                           ["n"])],
+            [helper.make_tensor_value_info("y", UINT8, None)],
+            initializer=[onnx.numpy_helper.from_array(v, name) for name, v in (
+                ("scale", np.array(0.5, kind)), ("zero", np.array(zero, dtype)))])
+        found, = lt.onnx.load(helper.make_model(graph, opset_imports=[
+            helper.make_opsetid("", 21)]))([x.astype(kind)])
+        with np.errstate(over="ignore"):
+            ratio = (x.astype(kind) / kind(0.5)).astype(np.float64)
+        np.testing.assert_array_equal(found, np.clip(np.rint(ratio) + zero, ends.min, ends.max))
