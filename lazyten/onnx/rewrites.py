@@ -2,33 +2,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from lazyten.onnx.evaluation import fold
 from lazyten.onnx.graph import Graph, Node
-from lazyten.onnx.schemas import MICROSOFT
+from lazyten.onnx.quantized import by_columns, with_integers
 from lazyten.onnx.table import Operator, find
 from lazyten.onnx.values import Array, Constant
 
 ML = "ai.onnx.ml"
 LABELS = {"LinearClassifier": "classlabels_ints", "TreeEnsembleClassifier": "classlabels_int64s"}
 """Operators that compute labels as numbers, and their attribute for these."""
-PRODUCTS = {("", "MatMulInteger"): (1, 3), ("", "QLinearMatMul"): (3, 5),
-            (MICROSOFT, "MatMulIntegerToFloat"): (1, 5), (MICROSOFT, "QGemm"): (3, 5),
-            (MICROSOFT, "DynamicQuantizeMatMul"): (1, 3)}
-"""Products of integers, and which input is the matrix on the right, and which its zero point."""
 
 
 def rewritten(graph: Graph) -> Graph:
     """A graph without what follows from constants alone, without batch normalizations that can be
-    part of a convolution's weights, with texts as labels looked up by themselves, and with weights
-    of integers where products read them along."""
-    return _pruned(_by_columns(_joined(_folded(_with_numbers(graph)))))
+    part of a convolution's weights, with texts as labels looked up by themselves, and with
+    products of integers (quantized.py)."""
+    return _pruned(by_columns(_joined(_folded(with_integers(_with_numbers(graph))))))
 
 
 def _with_numbers(graph: Graph) -> Graph:
@@ -93,50 +87,6 @@ def _joined(graph: Graph) -> Graph:
         changed[node] = replace(conv, inputs=(conv.inputs[0], *names), outputs=node.outputs[:1])
     nodes = tuple(new for node in graph.nodes if (new := changed.get(node, node)) is not None)
     return replace(graph, nodes=nodes, constants=constants)
-
-
-def _by_columns(graph: Graph) -> Graph:
-    """Weights of integers that are multiplied from the right lie in memory column by column, less
-    their zero points: neighbours, whose products are added, are read at once."""
-    fixed = graph.constants.keys() - {x.name for x in graph.inputs}
-    constants = dict(graph.constants)
-    nodes = []
-    for node in graph.nodes:
-        at, zero = PRODUCTS.get((node.domain, node.kind), (0, 0))
-        names = [name for name in node.inputs[at:at + 1] + node.inputs[zero:zero + 1] if name]
-        columns = _columns(bool(node.attributes.get("transB")), *(
-            constants[name].array for name in names)) if at and fixed.issuperset(names) else None
-        if columns is not None:
-            name = f"columns of {node.name} ({node.outputs[0]})"
-            constants[name] = Constant(columns)
-            inputs = list(node.inputs)
-            inputs[at], inputs[zero:zero + 1] = name, [""] * (zero < len(inputs))
-            row = node.meaning
-            assert isinstance(row, Operator)
-            node = replace(node, inputs=tuple(inputs), attributes={
-                **node.attributes, "transB": 1}) if node.kind == "QGemm" else \
-                replace(node, inputs=tuple(inputs), meaning=replace(
-                    row, function=partial(_turned, row.function, at)))
-        nodes.append(node)
-    return replace(graph, nodes=tuple(nodes), constants=constants)
-
-
-def _columns(turned: bool, weight: Array, zero: Array | None = None) -> Array | None:
-    """The columns of a matrix of 8 bits, which may be its rows already, less zero points, of which
-    there is one, or one a column; None of others."""
-    weight = weight if turned else weight.T
-    if weight.ndim != 2 or weight.dtype.itemsize != 1 or weight.dtype.kind not in "iu" or \
-            zero is not None and (zero.dtype != weight.dtype or zero.size != 1
-                                  and zero.shape != weight.shape[:1]):
-        return None
-    if zero is not None and zero.any():
-        weight = weight.astype(np.int16) - zero.astype(np.int16).reshape(-1, 1)
-    return np.ascontiguousarray(weight)
-
-
-def _turned(function: Callable[..., Any], at: int, *inputs: Any, **options: Any) -> Any:
-    """An operator's function of inputs of which one is given by columns."""
-    return function(*inputs[:at], inputs[at].mT, *inputs[at + 1:], **options)
 
 
 def _pruned(graph: Graph) -> Graph:

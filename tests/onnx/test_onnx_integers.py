@@ -91,3 +91,52 @@ def test_what_is_beyond_a_narrow_type_is_its_end_however_far_it_is(dtype: Any, k
         with np.errstate(over="ignore"):
             ratio = (x.astype(kind) / kind(0.5)).astype(np.float64)
         np.testing.assert_array_equal(found, np.clip(np.rint(ratio) + zero, ends.min, ends.max))
+
+
+DEQUANTIZED: dict[str, Any] = {
+    "a product": ("MatMul", {}, {}), "a layer": ("Gemm", {"transB": 1}, {}),
+    "columns of their own": ("MatMul", {}, {"axis": 1}),
+    "rows of their own": ("Gemm", {"transB": 1}, {"axis": 0}),
+    "scales of the other axis": ("MatMul", {}, {"axis": 0}),
+    "a share": ("Gemm", {"transB": 1, "alpha": 0.5}, {})}
+
+
+def dequantized(case: str, depth: int) -> tuple[Any, Any]:
+    """A product of x, quantized and dequantized, and a matrix of integers; and what it gives."""
+    kind, options, axis = DEQUANTIZED[case]
+    rng = np.random.default_rng(depth)
+    turned = bool(options.get("transB"))
+    w = rng.integers(-128, 128, (9, depth) if turned else (depth, 9)).astype(np.int8)
+    shape = (w.shape[axis["axis"]],) if axis else ()
+    scale = (2.0 ** rng.integers(-6, -3, shape)).astype(np.float32)
+    wide = w * scale.reshape([-1 if i == axis.get("axis") else 1 for i in range(2)])
+    c = rng.integers(-9, 9, 9).astype(np.float32)
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+             helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+             helper.make_node("DequantizeLinear", ["w", "ws"], ["dw"], **axis),
+             helper.make_node(kind, ["d", "dw", *(["c"] if kind == "Gemm" else [])], ["y"],
+                              **options)]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", FLOAT, ["m", depth])],
+        [helper.make_tensor_value_info("y", FLOAT, None)],
+        initializer=[onnx.numpy_helper.from_array(np.asarray(v), name) for name, v in (
+            ("s", np.float32(0.25)), ("z", np.uint8(5)), ("w", w), ("ws", scale), ("c", c))])
+
+    def wanted(x: Any) -> Any:
+        seen = (np.clip(np.rint(x * 4) + 5, 0, 255) - 5) * 0.25
+        found = seen @ (wide.T if turned else wide) * options.get("alpha", 1.0)
+        return found + c if kind == "Gemm" else found
+    return lt.onnx.load(helper.make_model(graph, opset_imports=[
+        helper.make_opsetid("", 20)])), wanted
+
+
+@pytest.mark.parametrize("depth", [40, 300])
+@pytest.mark.parametrize("case", DEQUANTIZED)
+def test_long_sums_of_dequantized_products_are_those_of_integers(case: str, depth: int) -> None:
+    """Where all scales stand outside of the sums."""
+    loaded, wanted = dequantized(case, depth)
+    x = np.random.default_rng(2).integers(-120, 200, (6, depth)).astype(np.float32) / 4
+    np.testing.assert_array_equal(loaded([x])[0], wanted(x))
+    held = {c.dtype for c in loaded._program.constants.values() if c.array.size == 9 * depth}
+    outside = case not in ("scales of the other axis", "a share")
+    assert held == {np.dtype(np.int8 if outside and depth == 300 else np.float32)}
