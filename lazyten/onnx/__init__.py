@@ -10,7 +10,6 @@ function of tensors (`export`). Files, in reading order:
 - schemas.py: what the standard says of operators.
 - reader.py: from a message to a graph, all of it checked.
 - expansions.py: functions in place of operators.
-- quantized.py: rewrites of products of integers.
 - rewrites.py: rewrites of a graph.
 - listening.py: what listens while nodes are recorded.
 - evaluation.py: one node run.

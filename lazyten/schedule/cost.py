@@ -37,6 +37,8 @@ UNPACKING = 12.0
 SERIAL = 3.0
 """How much slower a value is computed in a loop that is neither vectorized nor shared."""
 
+PAIRED = 128
+"""So many products a sum are added in vectors of neighbours."""
 SCALAR = 8.0
 """How much slower what is done with one sum after the other is than with a vector of sums."""
 
@@ -328,10 +330,10 @@ def own_work(node: Node) -> float:
 
 
 def adds_pairs(node: Node) -> bool:
-    """Whether a REDUCE adds products of integers of 16 bits or less in int32, which processors do
-    with vectors of neighbours that are added: each of them gives a single sum."""
+    """Whether a REDUCE adds many products of integers of 16 bits or less in int32, which processors
+    do with vectors of neighbours that are added: each of them gives a single sum."""
     return node.op is Op.REDUCE and node.arg[0] is Op.ADD and node.dtype is dt.int32 \
-        and node.src[0].op is Op.MUL and all(
+        and node.src[0].op is Op.MUL and node.src[0].numel >= PAIRED * node.numel and all(
             s.op is Op.CAST and s.src[0].dtype.kind in "iu" and s.src[0].dtype.itemsize <= 2
             for s in map(unmoved, node.src[0].src))
 
