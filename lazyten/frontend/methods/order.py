@@ -158,7 +158,7 @@ def _at_place(x: TensorCore[Tensor], axis: int, place: int) -> Tensor:
     """The position of element number `place` in order along an axis, which stays with size 1."""
     if not x.shape:
         return x._fresh(const(0, dt.INDEX))
-    if _is_for_host(x, axis, place + 1) and not ordering.is_selected(x.node, axis):
+    if _is_for_host(x, axis, place + 1):
         order = order_along(x, axis, False, place + 1)
         cut: Tensor = order._moved(*Chain(order.shape).cut(axis, place, place + 1))
         return cut

@@ -64,25 +64,25 @@ def order(x: Node, axis: int, descending: bool, count: int, by_ranks: bool = Fal
 
 def at_place(x: Node, axis: int, place: int, by_ranks: bool = False) -> Node:
     """Where along `axis`, of size 1 in the result, element number `place` in order is."""
-    if not by_ranks and is_selected(x, axis):
+    if not by_ranks and _may_be_selected(x, axis):
         return searching.kth(keys(x, False), axis, place)
     found = order(x, axis, False, place + 1, by_ranks)
     return move(Op.SHRINK, found, tuple((place, place + 1) if a == axis else (0, n)
                                         for a, n in enumerate(found.shape)))
 
 
-def is_selected(x: Node, axis: int) -> bool:
+def _may_be_selected(x: Node, axis: int) -> bool:
     """Whether one element is found faster by searching.py than by sorting all."""
     n = x.shape[axis]
     return n > SHORT and searching.is_shorter(sorting_network.stages(n), max(x.dtype.bits, 8))
 
 
 def is_for_host(x: Node, axis: int, count: int) -> bool:
-    """Whether NumPy sorts so much faster than kernels do."""
+    """Whether NumPy sorts faster than kernels do, or finds what it looks for before the kernels of
+    a new size are compiled."""
     n = x.shape[axis]
     work = x.numel * sorting_network.stages(n)
-    return work > HOST_WORK and n > SHORT and not _is_few(count, n) \
-        and not _is_selected(x, axis, count)
+    return work > HOST_WORK and n > SHORT and not _is_few(count, n)
 
 
 def suits_ranks(shape: tuple[int, ...], axis: int, items: int) -> bool:
@@ -99,7 +99,7 @@ def _is_few(count: int, n: int) -> bool:
 
 def _is_selected(x: Node, axis: int, count: int) -> bool:
     """Whether to select the first `count`, and sort these alone."""
-    return is_selected(x, axis) and 0 < count * searching.LEAST_LEFT <= x.shape[axis]
+    return _may_be_selected(x, axis) and 0 < count * searching.LEAST_LEFT <= x.shape[axis]
 
 
 def _sorted(keys: Node, axis: int) -> Node:
