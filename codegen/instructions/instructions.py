@@ -52,9 +52,10 @@ class Address(NamedTuple):
 
     def is_near(self, dtype: DType) -> bool:
         """Whether lanes that are masked off need not keep the others from being read with their
-        neighbours: two masked loads of as many elements (Target.masked_loads) have them all."""
+        neighbours: one or two masked loads of as many elements (Target.masked_loads) have them
+        all."""
         lanes = len(self.offsets)
-        return (self.vector is None and dtype.itemsize in MASKED and lanes < self.span <= 2 * lanes
+        return (self.vector is None and dtype.itemsize in MASKED and self.span <= 2 * lanes
                 and len(set(self.offsets)) == lanes)
 
 

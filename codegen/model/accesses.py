@@ -27,6 +27,8 @@ SHUFFLE_UNITS = 3.0
 it and a shuffle."""
 NEAR_UNITS = 12.0
 """The same under a mask, of two vectors: their masks are made of it."""
+REVERSED_UNITS = 6.0
+"""The same of one vector, backwards."""
 DIVISION_UNITS = 4.0
 """An index divided by a constant."""
 PACK_UNITS = 4.0
@@ -203,8 +205,8 @@ class Access:
             return self.units + mask
         if not masked and self.units == 1.0 and self._is_shuffle(r, lanes, stride):
             return min(SHUFFLE_UNITS * max(abs(stride or 1), 1), GATHER_UNITS * lanes)
-        if self.near and stride is not None and abs(stride) == 2:
-            return NEAR_UNITS
+        if self.near and stride is not None and stride in (-1, 2, -2):
+            return REVERSED_UNITS if stride == -1 else NEAR_UNITS
         return self.units * (MASKED_GATHER_UNITS if masked else GATHER_UNITS) * lanes
 
     def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:

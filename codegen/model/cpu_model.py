@@ -21,6 +21,8 @@ from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.schedule.cost import OP_WORK
 
+MULTIPLY_UNITS = 2.0
+"""A product of integers of 32 bits."""
 MEMORY_BYTES = 4.0
 """What a core reads and writes beyond its second cache in half a cycle."""
 
@@ -129,7 +131,8 @@ class Model:
                 by = node.src[1]
                 self._term(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
                 return
-            slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else 1.0
+            slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else \
+                MULTIPLY_UNITS if node.op is Op.MUL and node.dtype is dt.int32 else 1.0
             self._term(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
 
     def _is_reused(self, r: Node) -> bool:

@@ -342,10 +342,14 @@ class _Renderer:
         return self._shuffle(dtype, lanes, first, order, last)
 
     def _near_load(self, dtype: DType, lanes: int, address: Address, mask: Value) -> str:
-        """Lanes near each other under a mask, from two vectors under masks of their own: no element
-        is touched but those of lanes that the mask has."""
+        """Lanes near each other under a mask, from two vectors under masks of their own, or from
+        one if it has them all: no element is touched but those of lanes that the mask has."""
         rest = address.span - lanes
         at = {offset: lane for lane, offset in enumerate(address.offsets)}
+        if not rest:
+            own = self._spread(mask, [at[o] for o in range(lanes)])
+            return self._shuffle(dtype, lanes, self._vector_load(dtype, lanes, address, own),
+                                 address.offsets)
         loaded = []
         for start, wanted in ((0, range(lanes)), (rest, range(lanes, address.span))):
             order = [at[o] if o in wanted and o in at else lanes

@@ -17,7 +17,7 @@ from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, cast, const, iota, reshape
-from lazyten.operators.arrays import joining, ordering, products
+from lazyten.operators.arrays import joining, products, searching
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes
 from lazyten.storage import tracing
@@ -386,7 +386,7 @@ def searchsorted(sorted_sequence: Tensor, input: Any, right: bool = False, *,
             raise ShapeError(f"searchsorted: sorter of shape {sorter.shape} for a sequence of "
                              f"{sorted_sequence.shape}; give its argsort")
         sorted_sequence = sorted_sequence.take_along_dim(sorter, -1)
-    found = ordering.found_places(sorted_sequence.node, values.node, right or side == "right",
+    found = searching.found_places(sorted_sequence.node, values.node, right or side == "right",
                                   tracing.of_any_size())
     return Tensor._result(cast(found, dt.int32) if out_int32 else found, sorted_sequence, values)
 

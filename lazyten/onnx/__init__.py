@@ -14,9 +14,9 @@ function of tensors (`export`). Files, in reading order:
 - listening.py: what listens while nodes are recorded.
 - evaluation.py: one node run.
 - segment.py: nodes that are compiled together.
+- segments.py: loops that reduce segments of rows, as one program.
 - repeating.py: a subgraph as a function, and several steps of it as one program.
-- foresight.py: what is known of a loop before it runs.
-- scanning.py: loops as part of the program around them.
+- scanning.py: loops as part of the program around them, where their steps are known.
 - program.py: a graph as steps: compiled segments, and what stands alone.
 - model.py: `load`, and the callable.
 

@@ -22,6 +22,7 @@ from lazyten.onnx.repeating import Body
 from lazyten.onnx.rewrites import rewritten
 from lazyten.onnx.scanning import NotRecorded, as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
+from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
 
@@ -56,6 +57,7 @@ class Program:
         self.graph, self.device = graph, device
         ready = rewritten(graph)
         self.constants, self.nodes = dict(ready.constants), ready.nodes
+        self.segments = Finder(graph, self.nodes, self.constants)
         self.numbers = count()
         self.defaults = frozenset(x.name for x in graph.inputs)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()

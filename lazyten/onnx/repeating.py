@@ -15,6 +15,7 @@ import lazyten as lt
 from lazyten.capture.state.purity import trusted
 from lazyten.onnx.graph import Graph, Node
 from lazyten.onnx.segment import Compiled
+from lazyten.onnx.segments import Finder
 from lazyten.onnx.values import Constant, Value, key_of, to_array, to_tensor
 from lazyten.support.errors import ArgumentError, LazytenError
 
@@ -25,13 +26,19 @@ WORTH = 256
 long as some thousand of them."""
 
 
+SAME = frozenset({"Cast", "Identity"})
+"""Nodes that give a condition as it is."""
+
+
 class Home(Protocol):
-    """What a body asks of its program."""
+    """What a body asks of its program. segments: those that it goes through, of what it captures.
+    """
 
     graph: Graph
     device: str | None
     constants: dict[str, Constant]
     nodes: tuple[Node, ...]
+    segments: Finder
 
     def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs."""
@@ -65,13 +72,21 @@ class Body:
     def always_goes(self) -> bool:
         """Whether the first output, a loop's condition, is the second input or a constant True."""
         graph = self.program.graph
-        makers = {node.outputs[0]: node for node in graph.nodes if node.kind == "Identity"}
+        makers = {node.outputs[0]: node for node in graph.nodes if node.kind in SAME}
         name = graph.outputs[0]
         while name in makers:
             name = makers[name].inputs[0]
-        known = self.program.constants.get(name)
-        return name == self.names[1] or known is not None and known.array.size == 1 and bool(
-            known.array.ravel()[0])
+        known = self.program.constants.get(name, self.captured.get(name))
+        return name == self.names[1] or isinstance(known, Constant) and known.array.size == 1 \
+            and known.array.dtype == bool and bool(known.array.ravel()[0])
+
+    def segments(self, count: int) -> list[Value] | None:
+        """What so many steps give, if each of them reduces a segment of rows."""
+        program = self.program
+        found = program.segments(self.captured)
+        if found is None:
+            return None
+        return found({**program.constants, **self.captured}, count, program.device)
 
     def step(self, values: Sequence[Value], states: slice, new: Sequence[Value]) -> Step | None:
         """What a step that was done runs, and those behind it, if all is tensors and the states it

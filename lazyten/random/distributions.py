@@ -16,7 +16,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, cast, const, elementwise, move, reshape
 from lazyten.ir.ops import Op
-from lazyten.operators.arrays import ordering
+from lazyten.operators.arrays import searching
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import portable, reductions, scans, special
 from lazyten.operators.math.elementwise import Operand
@@ -148,7 +148,7 @@ def weighted(weights: Node, count: int, device: str, generator: Generator | None
     total = move(Op.SHRINK, sums, ((0, rows), (n - 1, n)))
     drawn = random.uniform((rows, count), wide.dtype, device, generator)
     place = cast(ew.mul(drawn, cast(total, wide.dtype)), dt.int64)
-    at = ordering.found_places(sums, ew.minimum(place, ew.sub(total, 1)), True)
+    at = searching.found_places(sums, ew.minimum(place, ew.sub(total, 1)), True)
     return ew.minimum(at, n - 1)
 
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lazyten.ir.node import Node, consumers, toposort, unshaped
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, consumers, toposort, unmoved, unshaped
 from lazyten.ir.ops import ELEMENTWISE, Op
 
 LOAD = 3.0
@@ -35,6 +36,11 @@ UNPACKING = 12.0
 """Work up to which a product unpacks its operands itself: a register tile shares what it does."""
 SERIAL = 3.0
 """How much slower a value is computed in a loop that is neither vectorized nor shared."""
+
+PAIRED = 128
+"""So many products a sum are added in vectors of neighbours."""
+SCALAR = 8.0
+"""How much slower what is done with one sum after the other is than with a vector of sums."""
 
 DEEPEST = 500
 """How many operations deep the expression of one kernel may be."""
@@ -104,14 +110,15 @@ class _Context:
 
     counts: equal readers are one. kernels: whose loops they are in. aligned: its axes are the
     kernel's own. nested: within a reduction, over axes `reduced`, or within a loop over a SCATTER's
-    values (serial).
+    values (serial). above: the work that is done with an element afterwards.
     """
 
-    __slots__ = ("aligned", "counts", "kernels", "nested", "reduced", "serial")
+    __slots__ = ("above", "aligned", "counts", "kernels", "nested", "reduced", "serial")
 
     def __init__(self) -> None:
         self.counts: dict[Node, float] = {}
         self.kernels: frozenset[Node] = frozenset()
+        self.above = 0.0
         self.aligned = True
         self.nested = False
         self.serial = False
@@ -136,10 +143,22 @@ class _Model:
             elif node.op is Op.SCATTER:
                 self.forced.setdefault(node, "its values are put in their places one by one")
         self.stored: set[Node] = set(self.forced)
+        self.reducing = self._reducing()
         self.memory: dict[Node, float] = {}
         for node in self.order:
             self.work[node] = self.work_of(node, assume_stored=False)
             self.memory[node] = self._memory_of(node)
+
+    def _reducing(self) -> set[Node]:
+        """Nodes with a reduction in their expressions, but for what is read at several places: they
+        are computed in the loops that suit the reduction. Others have loops of their own for each
+        part of what they are put together from, and none for the zeros of a PAD."""
+        found: set[Node] = set()
+        for node in self.order:
+            if node.op is Op.REDUCE or any(s in found and sum(
+                    u.op not in ELEMENTWISE for u in self.users[s]) < 2 for s in node.src):
+                found.add(node)
+        return found
 
     def may_store(self, node: Node) -> bool:
         kind = node.op in ELEMENTWISE or node.op in (Op.REDUCE, Op.PAD, Op.GATHER)
@@ -155,7 +174,7 @@ class _Model:
         """Units to compute one element where it is needed."""
         sources = [self._read_cost(s, assume_stored) for s in dict.fromkeys(node.src)]
         if node.op in ELEMENTWISE:
-            return min(MOST, OP_WORK.get(node.op, 1.0) + sum(sources))
+            return min(MOST, own_work(node) + sum(sources))
         if node.op is Op.REDUCE:
             return min(MOST, (1.0 + sources[0]) * node.src[0].numel / max(node.numel, 1))
         if node.op is Op.BUFFER:
@@ -201,6 +220,10 @@ class _Model:
             hoisted = user.op is Op.EXPAND and aligned and _is_outer(node, user, reduced)
             counts = {user: min(total, float(node.numel * len(kernels))) if hoisted else total}
             nested = nested and not hoisted
+            if user.op is Op.PAD and not nested and node not in self.reducing:
+                counts = {user: total * node.numel / max(user.numel, 1)}
+        above_ = 0.0 if user in self.stored else self.reads[user].above
+        context.above = max(context.above, above_ + own_work(user))
         for reader, count in counts.items():
             context.counts[reader] = max(context.counts.get(reader, 0.0), count)
         context.kernels |= kernels
@@ -262,7 +285,8 @@ class _Model:
         context = self.reads[node]
         slower = SCATTERED if context.nested and node.op is Op.REDUCE else 1.0
         slower *= SERIAL if context.serial else 1.0
-        return context.total * self.work[node] * slower
+        alone = SCALAR * context.above if not self.groups and adds_pairs(node) else 0.0
+        return context.total * (self.work[node] * slower + alone)
 
     def stored_cost(self, node: Node) -> float:
         read = self.reads[node].total * load_work(node)
@@ -298,6 +322,20 @@ def _is_outer(inner: Node, expanded: Node, reduced: frozenset[int]) -> bool:
     sizes = zip(inner.shape, expanded.shape, strict=True)
     new = [loop(a) for a, (n, m) in enumerate(sizes) if n != m]
     return not own or not new or max(own) < min(new)
+
+
+def own_work(node: Node) -> float:
+    """Units of a node's own operation on one element."""
+    return OP_WORK.get(node.op, 1.0) if node.op in ELEMENTWISE else 0.0
+
+
+def adds_pairs(node: Node) -> bool:
+    """Whether a REDUCE adds many products of integers of 16 bits or less in int32, which processors
+    do with vectors of neighbours that are added: each of them gives a single sum."""
+    return node.op is Op.REDUCE and node.arg[0] is Op.ADD and node.dtype is dt.int32 \
+        and node.src[0].op is Op.MUL and node.src[0].numel >= PAIRED * node.numel and all(
+            s.op is Op.CAST and s.src[0].dtype.kind in "iu" and s.src[0].dtype.itemsize <= 2
+            for s in map(unmoved, node.src[0].src))
 
 
 def load_work(node: Node) -> float:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from lazyten.ir.node import Node, Shape, toposort
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
-from lazyten.schedule.cost import LAUNCH, LOAD, MOST_REDUCES, StoredValue
+from lazyten.schedule.cost import LAUNCH, LOAD, MOST_REDUCES, StoredValue, adds_pairs
 
 CROWDED = 1 / 16
 """How much slower reductions with equal loops run beside each other: each has its own operands in
@@ -296,7 +296,8 @@ def _saving(a: _Kernel, b: _Kernel) -> float:
 def _crowding(a: Sequence[Node], b: Sequence[Node], numel: int) -> float:
     """What reductions in a kernel of outputs of `numel` lose, and make lose, by the other ones."""
     if not a or not b:
-        return STRIDED * numel if _elements((*a, *b)) >= LONG * numel else 0.0
+        apart = _elements((*a, *b)) >= LONG * numel or any(map(adds_pairs, (*a, *b)))
+        return STRIDED * numel if apart else 0.0
     factor = CROWDED if {_loops(r) for r in a} == {_loops(r) for r in b} else UNLIKE
     return factor * (1 + LOAD) * min(_elements(a), _elements(b))
 

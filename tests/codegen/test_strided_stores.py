@@ -70,6 +70,20 @@ def test_lanes_that_are_masked_and_far_apart_are_read_by_one_instruction(dtype: 
                                   np.pad(matrix, ((0, 0), (1, 2))))
 
 
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32, dt.uint8],
+                         ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("before", [0, 3])
+def test_lanes_that_are_masked_and_run_backwards_are_one_load(before: int, dtype: DType) -> None:
+    rows = reshape(make(Op.BUFFER, dtype, (), Slot(1, 8 * 21)), (8, 21))
+    around = move(Op.PAD, move(Op.FLIP, rows, (1,)), ((0, 0), (before, 5)))
+    kernel = Kernel("backwards", (around,), ((dtype, 8 * 21),), decisions=Given("vector(i1:8)"))
+    text = generate(kernel, AVX2).source
+    assert ("@llvm.masked.load" in text and "gather" not in text) is (dtype.itemsize >= 4)
+    given = np.random.default_rng(1).integers(1, 5, 8 * 21).astype(dtype.numpy)
+    np.testing.assert_array_equal(computed(kernel, [given]).reshape(8, -1), np.pad(
+        given.reshape(8, 21)[:, ::-1], ((0, 0), (before, 5))))
+
+
 def test_lanes_whose_places_are_read_are_loaded_one_by_one() -> None:
     places = make(Op.BUFFER, dt.int64, (), Slot(2, 64))
     x = make(Op.BUFFER, dt.float32, (), Slot(1, 64))

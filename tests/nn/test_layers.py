@@ -328,6 +328,17 @@ def test_bags_of_weighted_rows() -> None:
     assert factors.grad is not None and factors.grad.tolist() == [1, 9, 5]
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_one_size_are_reduced_by_one_kernel(mode: str) -> None:
+    """Beside the one that looks whether the numbers are those of rows."""
+    weight = lt.rand(50, 8).realize()
+    numbers = lt.tensor([[3, 49, 3, 0], [7, 7, 7, 7], [1, 2, 48, 5]])
+    bags = lt.testing.assert_kernels(
+        lambda: lt.nn.functional.embedding_bag(numbers, weight, mode=mode), 2)
+    reduced = {"sum": np.sum, "mean": np.mean, "max": np.max}[mode]
+    np.testing.assert_allclose(bags.numpy(), reduced(weight.numpy()[numbers.numpy()], 1), 1e-6)
+
+
 @pytest.mark.parametrize("dtype", (lt.uint8, lt.int8, lt.int32))
 def test_embeddings_take_integers_of_any_type_as_numbers_of_rows(dtype: lt.DType,
                                                                  device: str) -> None:

@@ -16,7 +16,7 @@ from tensor_values import Array
 
 import lazyten as lt
 from lazyten.frontend.tensor import Tensor
-from lazyten.operators.arrays import ordering, radix_sort, sorting_network
+from lazyten.operators.arrays import ordering, radix_sort, searching, sorting_network
 
 DTYPES = (lt.bool_, lt.int8, lt.uint8, lt.int16, lt.uint16, lt.int32, lt.uint32, lt.int64,
           lt.uint64, lt.float16, lt.bfloat16, lt.float32, lt.float64)
@@ -106,6 +106,36 @@ def test_the_first_few_are_those_of_numpys_order(dtype: lt.DType, n: int, rows: 
     x = values(seed, (rows, n) if axis else (n, rows), dtype, "interpreter")
     found = x.topk(count, axis, largest).indices.numpy()
     np.testing.assert_array_equal(found, expected(x, axis, largest).take(range(count), axis))
+
+
+@given(dtype=st.sampled_from(DTYPES), n=st.integers(9, 200), rows=st.integers(1, 3),
+       data=st.data(), seed=st.integers(0, 1 << 20), axis=st.integers(0, 1))
+def test_what_is_selected_is_where_numpys_order_has_it(dtype: lt.DType, n: int, rows: int,
+                                                       data: st.DataObject, seed: int,
+                                                       axis: int) -> None:
+    """Many are equal: they come in their order."""
+    x = values(seed, (rows, n) if axis else (n, rows), dtype, "interpreter")
+    count = data.draw(st.integers(1, n))
+    order = expected(x, axis, False)
+    keys = ordering.keys(x.node, False)
+    places, found = (Tensor._of(node, "interpreter").numpy() for node in searching.first(
+        keys, axis, count))
+    sorted_ = np.take_along_axis(places, np.argsort(found, axis, kind="stable"), axis)
+    assert_array_equal(sorted_, order.take(range(count), axis))
+    place = Tensor._of(searching.kth(keys, axis, count - 1), "interpreter").numpy()
+    assert_array_equal(place, order.take([count - 1], axis))
+
+
+@pytest.mark.parametrize("name", ["topk", "kthvalue", "median"])
+def test_a_few_of_many_are_found_without_sorting_all(name: str) -> None:
+    """Sorting takes 55 kernels, each of which stores all."""
+    x = lt.tensor(np.arange(6000.0, dtype=np.float32).reshape(6, 1000), device="cpu")
+    calls = {"topk": lambda: x.topk(40), "kthvalue": lambda: x.kthvalue(300),
+             "median": lambda: x.median(1)}
+    with lt.testing.watch_kernels() as kernels:
+        lt.realize(*calls[name]())
+    sizes = [step.kernel.outputs[0].numel for _, made in kernels.schedules for step in made.steps]
+    assert len([n for n in sizes if n >= x.numel()]) < 6
 
 
 @pytest.mark.few(1)

@@ -16,7 +16,7 @@ from lazyten.frontend.methods.order import order_along
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, gather, iota, move, reshape, scatter
 from lazyten.ir.ops import Op
-from lazyten.operators.arrays import ordering
+from lazyten.operators.arrays import searching
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes
 from lazyten.random import Array
@@ -217,8 +217,8 @@ def _last_of_longest_run(x: Node, axis: int, order: Node) -> Node:
     """Where the last of the most frequent elements along `axis` (kept) is."""
     last = (*(a for a in range(len(x.shape)) if a != axis), axis)
     lines = move(Op.PERMUTE, gather(x, axis, order), last)
-    after = ordering.found_places(lines, lines, True)
-    length = ew.sub(after, ordering.found_places(lines, lines, False))
+    after = searching.found_places(lines, lines, True)
+    length = ew.sub(after, searching.found_places(lines, lines, False))
     rank = len(x.shape) - 1
     longest = reductions.arg_extreme(length, rank, True, False)
     end = ew.sub(gather(after, rank, longest), 1)
@@ -257,7 +257,7 @@ def _parts(x: Node, count: int, low: Node, high: Node) -> Node:
 def _between(edges: Node, x: Node) -> Node:
     """Between which limits each element is; -1 if between none."""
     count = edges.numel - 1
-    at = ew.sub(ordering.found_places(edges, x, True), 1)
+    at = ew.sub(searching.found_places(edges, x, True), 1)
     last = move(Op.SHRINK, edges, ((count, count + 1),))
     at = ew.where(ew.equal(x, last), count - 1, at)
     first = move(Op.SHRINK, edges, ((0, 1),))

@@ -15,7 +15,8 @@ from lazyten.frontend.core.functions import ValuesAndIndices
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, const, gather, reshape
+from lazyten.ir.node import Node, cast, const, gather, reduce, reshape
+from lazyten.ir.ops import Op
 from lazyten.operators.arrays import index_arrays, joining, ordering
 from lazyten.operators.arrays.indexing import Chain, apply
 from lazyten.operators.math import elementwise as ew
@@ -73,7 +74,7 @@ class OrderMethods(TensorCore[Tensor]):
         n = self.shape[axis] if self.shape else 1
         if not 1 <= place <= n:
             raise ArgumentError(f"kthvalue: k={place} of axis {axis} of size {n}; give 1 to {n}")
-        return _at(self, axis, order_along(self, axis, False, place), place - 1, keepdim)
+        return _only(self, axis, _at_place(self, axis, place - 1), keepdim)
 
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The middle element in order, the lower of two; NaN if there is one. Along an axis
@@ -84,12 +85,10 @@ class OrderMethods(TensorCore[Tensor]):
         if not n:
             raise EmptyAxisError(f"median of shape {self.shape}: there are no elements along axis "
                                  f"{axis}; check the size first")
-        sorted_ = order_along(x, axis, False)
+        middle = _at_place(x, axis, (n - 1) // 2)
         if x.dtype.is_float and x.shape:
-            sorted_ = _last_if_nan(x, axis, sorted_, (n - 1) // 2)
-            found = _at(x, axis, sorted_, 0, keepdim)
-        else:
-            found = _at(x, axis, sorted_, (n - 1) // 2, keepdim)
+            middle = middle._unary(lambda place: _last_nan(x.node, axis, place))
+        found = _only(x, axis, middle, keepdim)
         return found.values if dim is None else found
 
     def quantile(self, q: Any, dim: int | None = None, keepdim: bool = False, *,
@@ -148,15 +147,34 @@ def order_along(x: TensorCore[Tensor], axis: int, descending: bool,
         return x._fresh(const(0, dt.INDEX))
     first = x.shape[axis] if count is None else count
     given: TensorCore[Tensor] = x.detach()
-    observer = tracing.current()
-    by_ranks = observer is not None and observer.without_bits or ordering.suits_ranks(
-        x.shape, axis, executor(x.device).items)
-    if not ordering.is_for_host(x.shape, axis, first) or observer is not None \
-            or levels.under_way():
+    if not _is_for_host(x, axis, first):
         return given._unary(lambda node: ordering.order(node, axis, descending, first,
-                                                        by_ranks))
+                                                        _by_ranks(x, axis)))
     packed = given._unary(lambda node: ordering.packed_keys(node, axis, descending)).numpy()
     return x._fresh(ordering.host_order(packed, axis, x.dtype.bits, first))
+
+
+def _at_place(x: TensorCore[Tensor], axis: int, place: int) -> Tensor:
+    """The position of element number `place` in order along an axis, which stays with size 1."""
+    if not x.shape:
+        return x._fresh(const(0, dt.INDEX))
+    if _is_for_host(x, axis, place + 1):
+        order = order_along(x, axis, False, place + 1)
+        cut: Tensor = order._moved(*Chain(order.shape).cut(axis, place, place + 1))
+        return cut
+    given: TensorCore[Tensor] = x.detach()
+    return given._unary(lambda node: ordering.at_place(node, axis, place, _by_ranks(x, axis)))
+
+
+def _is_for_host(x: TensorCore[Tensor], axis: int, count: int) -> bool:
+    return ordering.is_for_host(x.node, axis, count) and tracing.current() is None \
+        and not levels.under_way()
+
+
+def _by_ranks(x: TensorCore[Tensor], axis: int) -> bool:
+    observer = tracing.current()
+    return observer is not None and observer.without_bits or ordering.suits_ranks(
+        x.shape, axis, executor(x.device).items)
 
 
 def _taken(x: TensorCore[Tensor], axis: int, index: Tensor) -> ValuesAndIndices[Tensor]:
@@ -168,27 +186,22 @@ def _taken(x: TensorCore[Tensor], axis: int, index: Tensor) -> ValuesAndIndices[
     return ValuesAndIndices(x._given(gather(x.node, axis, index.node), index), index)
 
 
-def _at(x: TensorCore[Tensor], axis: int, index: Tensor, place: int,
-        keepdim: bool) -> ValuesAndIndices[Tensor]:
-    """The element whose position is number `place` of `index`."""
+def _only(x: TensorCore[Tensor], axis: int, index: Tensor,
+          keepdim: bool) -> ValuesAndIndices[Tensor]:
+    """The element at one position along an axis."""
     if not x.shape:
         return _taken(x, axis, index)
-    one = index._moved(*Chain(index.shape).cut(axis, place, place + 1))
-    values, indices = _taken(x, axis, one)
-    shape = tuple(n for a, n in enumerate(one.shape) if keepdim or a != axis)
+    values, indices = _taken(x, axis, index)
+    shape = tuple(n for a, n in enumerate(index.shape) if keepdim or a != axis)
     return ValuesAndIndices(values._reshaped(shape), indices._reshaped(shape))
 
 
-def _last_if_nan(x: TensorCore[Tensor], axis: int, index: Tensor, place: int) -> Tensor:
-    """Position `place` of `index`, or the last, which is that of a NaN if there is one."""
-    def chosen(order: Node) -> Node:
-        n = order.shape[axis]
-        has_nan = reductions.any(ew.not_equal(x.node, x.node), (axis,), True)
-        ends = [apply(Chain(order.shape).cut(axis, i, i + 1), order)
-                for i in (place, n - 1)]
-        return ew.where(has_nan, ends[1], ends[0])
-    found: Tensor = index._unary(chosen)
-    return found
+def _last_nan(x: Node, axis: int, place: Node) -> Node:
+    """Where along `axis` the last NaN is; `place` if there is none."""
+    is_nan = ew.not_equal(x, x)
+    numbers = reductions.positions(x.shape, axis, dt.INDEX)
+    last = reduce(ew.where(is_nan, numbers, -1), Op.MAX, (axis,))
+    return ew.where(ew.less(last, 0), place, last)
 
 
 def _check_interpolation(given: str, operation: str) -> None:

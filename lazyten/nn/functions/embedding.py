@@ -91,7 +91,23 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
         counts = labels != shapes.as_int(padding_idx, name, "padding_idx") % weight.shape[0]
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
+    if offsets is None and input.numel():
+        return _of_equal_bags(rows.reshape(*input.shape, -1), counts.reshape(input.shape), mode)
     return _of_bags(rows, bag, bags, counts, mode)
+
+
+def _of_equal_bags(rows: Tensor, counts: Tensor, mode: str) -> Tensor:
+    """The rows that count, of (bags, rows a bag, features), combined with the others of their bag.
+    """
+    each = counts.unsqueeze(2)
+    if mode == "max":
+        greatest = functions.where(each, rows, -math.inf).amax(1)
+        filled: Tensor = functions.where(counts.any(1, keepdim=True), greatest, 0.0)
+        return filled
+    total: Tensor = functions.where(each, rows, 0.0).sum(1)
+    if mode == "sum":
+        return total
+    return total / counts.sum(1, keepdim=True).clamp(min=1).to(dtype=rows.dtype)
 
 
 def _bags(input: Tensor, offsets: Tensor | None, has_end: bool) -> tuple[Tensor, int]:

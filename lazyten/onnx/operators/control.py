@@ -76,6 +76,8 @@ def loop(trips: Value = None, condition: Value = None, *initial: Value, body: Bo
         return (*carried, *_of_no_steps(body, [
             lt.tensor(0, device=body.device), lt.tensor(True, device=body.device), *carried],
                                         states + 1))
+    if going and not states and not looks and (rows := body.segments(count)) is not None:
+        return tuple(rows)
     collected, done, yes = _Collected(outputs - states), 0, lt.tensor(
         True, device=body.device)
     step: Step | None = None

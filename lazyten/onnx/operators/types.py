@@ -107,6 +107,8 @@ def blocked(values: Value, x: Value, axis: int, block_size: int) -> Value:
 
 LIMITS = {"uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
           "uint4": (0, 15), "int4": (-8, 7), "uint2": (0, 3), "int2": (-2, 1)}
+FAR, UNIT = 2.0 ** 17, 1.5 * 2.0 ** 23
+"""No two numbers of 16 bits are so far apart; and a size at which float32 are whole."""
 
 
 @operator("QuantizeLinear", foreign=True)
@@ -121,17 +123,25 @@ def quantize(x: Value, scale: Value, zero: Value = None, *, axis: int = 1, block
         wide = TYPES[numpy_type(precision).name] if precision else x.dtype
         if not wide.is_float:
             wide = lt.float32
-        found = (x.to(wide) / scale.to(wide)).round().clamp(-2 ** 31, 2 ** 31 - 128)
+        found = _whole(x.to(wide) / scale.to(wide))
         offset = 0 if zero is None else blocked(zero, x, axis, block_size).to(lt.int32)
         return (found.to(lt.int32) + offset).clamp(*LIMITS[dtype.name]).to(TYPES[dtype.name])
     wide_type = numpy_type(precision) if precision else x.dtype
     ratio = x.astype(wide_type) / scale.astype(wide_type)
     if dtype.name in LIMITS:
-        whole = np.rint(ratio.astype(np.float32)).astype(np.int32)
+        whole = np.rint(ratio.astype(np.float32).clip(-FAR, FAR)).astype(np.int32)
         if zero is not None:
             whole = whole + blocked(zero, x, axis, block_size).astype(np.int32)
         return np.clip(whole, *LIMITS[dtype.name]).astype(dtype)
     return converted(ratio, dtype, saturate, "up")
+
+
+def _whole(x: T) -> T:
+    """x rounded to whole numbers, halves to the even one; what is beyond a narrow type with any
+    zero point stays so. A sum of UNIT's size has no bits for a fraction: adding rounds it."""
+    if x.dtype is lt.float64:
+        return x.clamp(-FAR, FAR).round()
+    return x.to(lt.float32).clamp(-FAR, FAR) + UNIT - UNIT
 
 
 @operator("DequantizeLinear", foreign=True)
@@ -160,7 +170,7 @@ def dynamic_quantize(x: T) -> tuple[T, T, T]:
     high, low = x.amax().clamp(min=0), x.amin().clamp(max=0)
     scale = (high - low) / 255
     zero = (0 - low / scale).round().clamp(0, 255)
-    found = ((x / scale).round() + zero).clamp(0, 255).to(lt.uint8)
+    found = (_whole(x / scale) + zero).clamp(0, 255).to(lt.uint8)
     return found, scale, zero.to(lt.uint8)
 
 

@@ -11,7 +11,9 @@ Files, in reading order:
   storage; and writing through them.
 - joining.py: Joining tensors: cat and stack.
 - arrangements.py: Elements repeated, shifted, turned and cut.
-- ordering.py: Sorting, and looking up in what is sorted.
+- ordering.py: Sorting, and what is at some place in order.
+- searching.py: Searching: for places in what is sorted, and for what comes first in order, without
+  sorting the rest.
 - sorting_network.py: Sorting by a network of comparisons: Batcher's bitonic sort, of many short
   rows at once.
 - radix_sort.py: Sorting long axes by their digits, in linear time (LSD radix sort).

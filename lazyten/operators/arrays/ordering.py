@@ -1,11 +1,11 @@
-"""Sorting, and looking up in what is sorted.
+"""Sorting, and what is at some place in order.
 
 In: GRAPH nodes. Out: GRAPH nodes of positions (int64). Up to SHORT elements, an element's rank is
 how many others come before it: n * n comparisons of an axis of n, which fuse with what is around
 them. Up to LONG, a network of comparisons sorts them (sorting_network.py), and beyond that
-radix_sort.py; the first few are found one after the other. Where values are at hand and many, the
-host sorts them, by `host_order`. NaN counts as the greatest, and equal elements stay in their
-order.
+radix_sort.py; the first few are found one after the other, and more of many by searching.py. Where
+values are at hand and many, the host sorts them, by `host_order`. NaN counts as the greatest, and
+equal elements stay in their order.
 """
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ import numpy as np
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, expand, gather, make, move, reduce, reshape, scatter
 from lazyten.ir.ops import Op
-from lazyten.operators.arrays import joining, radix_sort, sorting_network
+from lazyten.operators.arrays import joining, radix_sort, searching, sorting_network
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions
 from lazyten.operators.math.scans import stored
 
 SHORT = 8
 """The longest axis that is sorted by ranks."""
+SHORT_SELECTED = 64
+"""The same of what was selected of many, which is little beside those."""
 LONG = 1 << 17
 """The longest axis that is sorted by a network."""
 FEW = 8
@@ -46,23 +48,40 @@ def order(x: Node, axis: int, descending: bool, count: int, by_ranks: bool = Fal
     which looks at no bits and is one kernel."""
     n = x.shape[axis]
     if n <= SHORT or by_ranks:
-        rank = stored(_rank(x, axis, descending))
-        base = const(0, dt.INDEX, x.shape)
-        found = scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
+        found = _sorted_by_ranks(x, axis, descending)
     elif _is_few(count, n):
         return _first(keys(x, not descending), axis, count)
-    elif n <= LONG:
-        found = sorting_network.order(keys(x, descending), axis)
+    elif _is_selected(x, axis, count):
+        places, values = searching.first(keys(x, descending), axis, count)
+        order = _sorted_by_ranks(values, axis, False) if count <= SHORT_SELECTED else \
+            _sorted(values, axis)
+        return gather(places, axis, order)
     else:
-        found = radix_sort.order(keys(x, descending), axis)
+        found = _sorted(keys(x, descending), axis)
     return move(Op.SHRINK, found, tuple((0, count if a == axis else n)
                                         for a, n in enumerate(x.shape)))
 
 
-def is_for_host(shape: tuple[int, ...], axis: int, count: int) -> bool:
-    """Whether NumPy sorts so much faster than kernels do."""
-    n = shape[axis]
-    work = math.prod(shape) * sorting_network.stages(n)
+def at_place(x: Node, axis: int, place: int, by_ranks: bool = False) -> Node:
+    """Where along `axis`, of size 1 in the result, element number `place` in order is."""
+    if not by_ranks and _may_be_selected(x, axis):
+        return searching.kth(keys(x, False), axis, place)
+    found = order(x, axis, False, place + 1, by_ranks)
+    return move(Op.SHRINK, found, tuple((place, place + 1) if a == axis else (0, n)
+                                        for a, n in enumerate(found.shape)))
+
+
+def _may_be_selected(x: Node, axis: int) -> bool:
+    """Whether one element is found faster by searching.py than by sorting all."""
+    n = x.shape[axis]
+    return n > SHORT and searching.is_shorter(sorting_network.stages(n), max(x.dtype.bits, 8))
+
+
+def is_for_host(x: Node, axis: int, count: int) -> bool:
+    """Whether NumPy sorts faster than kernels do, or finds what it looks for before the kernels of
+    a new size are compiled."""
+    n = x.shape[axis]
+    work = x.numel * sorting_network.stages(n)
     return work > HOST_WORK and n > SHORT and not _is_few(count, n)
 
 
@@ -76,6 +95,25 @@ def suits_ranks(shape: tuple[int, ...], axis: int, items: int) -> bool:
 def _is_few(count: int, n: int) -> bool:
     """Whether to look for the first `count` of n one by one."""
     return 0 < count <= FEW and 2 * count <= sorting_network.stages(n)
+
+
+def _is_selected(x: Node, axis: int, count: int) -> bool:
+    """Whether to select the first `count`, and sort these alone."""
+    return _may_be_selected(x, axis) and 0 < count * searching.LEAST_LEFT <= x.shape[axis]
+
+
+def _sorted(keys: Node, axis: int) -> Node:
+    """Where along `axis` the least key is, the second, and so on; equal ones stay in order."""
+    if keys.shape[axis] <= LONG:
+        return sorting_network.order(keys, axis)
+    return radix_sort.order(keys, axis)
+
+
+def _sorted_by_ranks(x: Node, axis: int, descending: bool) -> Node:
+    """Where along `axis` the first, the second, .. element in order is."""
+    rank = stored(_rank(x, axis, descending))
+    base = const(0, dt.INDEX, x.shape)
+    return scatter(base, axis, rank, reductions.positions(x.shape, axis, dt.INDEX), None)
 
 
 def _first(keys: Node, axis: int, count: int) -> Node:
@@ -162,38 +200,3 @@ def host_order(packed: Array, axis: int, key_bits: int, count: int) -> Array:
         packed = np.partition(packed, count - 1, axis)
     result: Array = np.sort(packed.take(range(count), axis), axis)
     return (result & ((1 << _LOW_BITS) - 1)).view(np.int64)
-
-
-def found_places(line: Node, x: Node, right: bool, in_pairs: bool = False) -> Node:
-    """Where each element of x goes along the last axis of `line`, which is sorted, to keep it so:
-    before equal elements, or after them (`right`). x has any shape if `line` is a vector, else the
-    axes of `line` but for the last. A binary search, in as many steps as the length has bits; or
-    `in_pairs` all comparisons, which are the same operations for any length."""
-    axis = len(line.shape) - 1
-    n = line.shape[axis]
-    flat = x if axis else reshape(x, (x.numel,))
-    kind = ew.result_type([line, x])
-    low = const(0, dt.INDEX, flat.shape)
-    high = const(n, dt.INDEX, flat.shape)
-    wanted = cast(flat, kind)
-    if in_pairs:
-        both = (*line.shape[:axis], flat.shape[axis], n)
-        there = cast(expand(reshape(line, (*line.shape[:axis], 1, n)), both), kind)
-        before = _goes_before(there, expand(reshape(wanted, (*flat.shape, 1)), both), right)
-        return reshape(reduce(cast(before, dt.INDEX), Op.ADD, (axis + 1,)), x.shape)
-    for _ in range(n.bit_length()):
-        middle = ew.shift_right(ew.add(low, high), 1)
-        there = cast(gather(line, axis, ew.minimum(middle, n - 1)), kind)
-        after = ew.bitwise_and(_goes_before(there, wanted, right), ew.less(low, high))
-        low, high = ew.where(after, ew.add(middle, 1), low), ew.where(after, high,
-                                                                      ew.minimum(middle, high))
-    return reshape(low, x.shape)
-
-
-def _goes_before(there: Node, wanted: Node, right: bool) -> Node:
-    """Whether an element of a sorted line stays before a new one; NaN is the greatest."""
-    before = ew.less_equal(there, wanted) if right else ew.less(there, wanted)
-    if not there.dtype.is_float:
-        return before
-    return ew.bitwise_or(before, ew.not_equal(wanted, wanted) if right else ew.bitwise_and(
-        ew.not_equal(wanted, wanted), ew.equal(there, there)))

@@ -9,7 +9,12 @@ from lazyten.onnx.operators.elementwise import leaky_relu
 from lazyten.onnx.operators.microsoft.attention import UNUSED, attend_projected
 from lazyten.onnx.operators.microsoft.normalization import embedded
 from lazyten.onnx.operators.recurrent import Options, lstm_of
-from lazyten.onnx.operators.special.integers import centred, matmul_integer, qlinear_conv
+from lazyten.onnx.operators.special.integers import (
+    centred,
+    factors,
+    matmul_integer,
+    qlinear_conv,
+)
 from lazyten.onnx.operators.types import dequantize, dynamic_quantize, quantize
 from lazyten.onnx.operators.windows import max_pool, pooled_sums
 from lazyten.onnx.schemas import MICROSOFT
@@ -152,7 +157,7 @@ def quantized_gemm(a: T, a_scale: T, a_zero: T, b: T, b_scale: T, b_zero: T, c: 
                    y_scale: T | None = None, y_zero: T | None = None, *, alpha: float = 1.0,
                    transA: int = 0, transB: int = 0) -> T:
     """alpha a b + c of quantized matrices: floats, or quantized if a scale is given."""
-    whole = centred(a, a_zero), centred(b, b_zero, 0 if transB else 1)
+    whole = factors(a, a_zero, b, b_zero, bool(transB))
     found = lt.matmul(whole[0].mT if transA else whole[0], whole[1].mT if transB else whole[1])
     if c is not None:
         found = found + c

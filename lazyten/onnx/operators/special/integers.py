@@ -10,21 +10,29 @@ from lazyten.onnx.table import operator
 T = lt.Tensor
 
 
-def centred(x: T, zero: T | None, axis: int | None = None) -> T:
-    """x - zero point, which is one or one for each place of an axis."""
-    whole = x.to(lt.int32)
+def centred(x: T, zero: T | None, axis: int | None = None, kind: lt.DType = lt.int32) -> T:
+    """x - zero point, which is one or one for each place of an axis, in int32; computed in `kind`.
+    """
     if zero is None:
-        return whole
-    zero = zero.to(lt.int32)
+        return x.to(lt.int32)
+    whole, zero = x.to(kind), zero.to(kind)
     if zero.ndim == 1 and zero.shape[0] > 1 and axis is not None:
         zero = zero.reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
-    return whole - (zero.reshape(()) if zero.numel() == 1 else zero)
+    return (whole - (zero.reshape(()) if zero.numel() == 1 else zero)).to(lt.int32)
+
+
+def factors(a: T, a_zero: T | None, b: T, b_zero: T | None, turned: bool = False) -> tuple[T, T]:
+    """The factors of a product, less their zero points; turned: b's columns are its rows. What 8
+    bits differ by has 16: products of such are added in pairs."""
+    narrow = all(x is None or x.dtype.itemsize == 1 for x in (a, a_zero, b_zero))
+    kind = lt.int16 if narrow and b.dtype.itemsize <= 2 else lt.int32
+    return centred(a, a_zero, -2, kind), centred(b, b_zero, -2 if turned else -1, kind)
 
 
 @operator("MatMulInteger")
 def matmul_integer(a: T, b: T, a_zero: T | None = None, b_zero: T | None = None) -> T:
     """Products of integers, less their zero points."""
-    return lt.matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
+    return lt.matmul(*factors(a, a_zero, b, b_zero))
 
 
 @operator("ConvInteger")
@@ -41,7 +49,7 @@ def conv_integer(x: T, w: T, x_zero: T | None = None, w_zero: T | None = None,
 def qlinear_matmul(a: T, a_scale: T, a_zero: T, b: T, b_scale: T, b_zero: T, y_scale: T,
                    y_zero: T) -> T:
     """A product of quantized matrices, quantized."""
-    whole = matmul(centred(a, a_zero, -2), centred(b, b_zero, -1))
+    whole = matmul(*factors(a, a_zero, b, b_zero))
     factor = a_scale.to(lt.float32) * b_scale.to(lt.float32)
     return quantize(whole.to(lt.float32) * factor, y_scale.to(lt.float32), y_zero)  # type: ignore[no-any-return]
 

@@ -1,0 +1,42 @@
+"""How many kernels a program is: what one computes together, and what had better be apart."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lazyten as lt
+from lazyten.ir.ops import Op
+from lazyten.testing import assert_kernels, watch_kernels
+
+F = lt.nn.functional
+PADS = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+@pytest.mark.parametrize("mode", PADS)
+def test_what_is_put_together_from_pieces_twice_is_one_kernel(mode: str) -> None:
+    """Along rows and along columns: a row is read in pieces, each of them once."""
+    x = lt.rand(8, 4, 64, 64, device="cpu").realize()
+    padded = assert_kernels(lambda: F.pad(x, (2, 3, 1, 2), mode=mode), 1)
+    np.testing.assert_array_equal(padded.numpy(), np.pad(
+        x.numpy(), ((0, 0), (0, 0), (1, 2), (2, 3)), PADS[mode]))
+
+
+def test_a_convolution_is_not_computed_in_the_loops_of_the_zeros_around_it() -> None:
+    x, w = (lt.rand(*shape, device="cpu").realize() for shape in ((4, 8, 30, 30), (8, 8, 3, 3)))
+    with watch_kernels() as kernels:
+        F.conv2d(F.hardswish(F.conv2d(x, w, padding=1)), w, padding=1).realize()
+    reducing = [step.kernel.outputs for _, made in kernels.schedules for step in made.steps
+                if step.kernel.name.startswith("reduce")]
+    assert [(out.shape, out.op is Op.PAD) for out, in reducing] == [((4, 8, 30, 30), False)] * 2
+
+
+def test_what_is_done_with_sums_of_narrow_products_is_a_kernel_of_its_own() -> None:
+    """Vectors hold neighbours that are added; with floats they hold sums."""
+    rng = np.random.default_rng(0)
+    a, b = (lt.tensor(rng.integers(-9, 9, (n, 256)).astype(np.int8), device="cpu")
+            for n in (64, 128))
+    scale = lt.tensor([0.5], device="cpu")
+    found = assert_kernels(lambda: (a.int() @ b.int().T).float() * scale, 2)
+    np.testing.assert_array_equal(found.numpy(), 0.5 * (a.int().numpy() @ b.int().numpy().T))
+    wide = [x.float().realize() for x in (a, b)]
+    assert_kernels(lambda: (wide[0] @ wide[1].T) * scale, 1)
