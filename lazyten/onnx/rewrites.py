@@ -34,6 +34,12 @@ def rewritten(graph: Graph) -> Graph:
     return _pruned(_by_columns(_joined(_folded(_with_integers(_with_numbers(graph))))))
 
 
+def _fixed(graph: Graph) -> dict[str, Constant]:
+    """The constants but for defaults of inputs, for which others may be given."""
+    given = {x.name for x in graph.inputs}
+    return {name: c for name, c in graph.constants.items() if name not in given}
+
+
 def _with_numbers(graph: Graph) -> Graph:
     """Labels that are texts are numbers first, which operators on the host turn into texts."""
     used = {*graph.constants, *(x.name for x in graph.inputs), *graph.free,
@@ -81,8 +87,7 @@ def _joined(graph: Graph) -> Graph:
     """Batch normalizations behind convolutions are part of the weights of these."""
     uses = Counter(name for node in graph.nodes for name in node.reads)
     uses.update(graph.outputs)
-    fixed = {name: c for name, c in graph.constants.items()
-             if name not in {x.name for x in graph.inputs}}
+    fixed = _fixed(graph)
     makers = {node.outputs[0]: node for node in graph.nodes if _is(node, "Conv")}
     constants = dict(graph.constants)
     changed: dict[Node, Node | None] = {}
@@ -136,8 +141,7 @@ def _weights(norm: Node, conv: Node, fixed: Mapping[str, Constant]) -> tuple[Arr
 def _with_integers(graph: Graph) -> Graph:
     """Products of a quantized array and a quantized matrix that is constant, each dequantized, are
     sums of products of integers, scaled afterwards: the same up to rounding."""
-    fixed = {name: c for name, c in graph.constants.items()
-             if name not in {x.name for x in graph.inputs}}
+    fixed = _fixed(graph)
     makers = {name: node for node in graph.nodes for name in node.outputs}
     constants = dict(graph.constants)
     nodes = tuple(_of_integers(node, makers, fixed, constants) or node for node in graph.nodes)
@@ -208,14 +212,14 @@ def _is_matrix(node: Node, fixed: Mapping[str, Constant], turned: bool) -> bool:
 def _by_columns(graph: Graph) -> Graph:
     """Weights of integers that are multiplied from the right lie in memory column by column, less
     their zero points: neighbours, whose products are added, are read at once."""
-    fixed = graph.constants.keys() - {x.name for x in graph.inputs}
+    fixed = _fixed(graph)
     constants = dict(graph.constants)
     nodes = []
     for node in graph.nodes:
         at, zero = PRODUCTS.get((node.domain, node.kind), (0, 0))
         names = [name for name in node.inputs[at:at + 1] + node.inputs[zero:zero + 1] if name]
         columns = _columns(bool(node.attributes.get("transB")), *(
-            constants[name].array for name in names)) if at and fixed.issuperset(names) else None
+            fixed[name].array for name in names)) if at and fixed.keys() >= {*names} else None
         if columns is not None:
             name = f"columns of {node.name} ({node.outputs[0]})"
             constants[name] = Constant(columns)

@@ -209,8 +209,10 @@ def foresee(body: Body, inputs: Sequence[Value], captured: Mapping[str, Value]) 
     constants = {**body.program.constants,
                  **{n: x for n, x in captured.items() if isinstance(x, Constant)}}
     counts = _Counts(body, constants, first)
-    if not goes_on and not counts.ends or goes_on and (most > MOST_STEPS or not counts.states):
-        return Foreseen(most) if goes_on else None
+    if not goes_on and not counts.ends:
+        return None
+    if goes_on and (most > MOST_STEPS or not counts.states):
+        return Foreseen(most)
     return counts.run(min(most, MOST_STEPS + 1), goes_on)
 
 

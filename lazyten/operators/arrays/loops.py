@@ -219,13 +219,13 @@ def _is_checked(outputs: Nodes, step: Nodes, known: Mapping[int, Array], length:
     checks = [n for n in inside if n.op is Op.CHECKED and n.numel]
     if not checks:
         return True
-    counts = {_bare(step[i]) for i in known}
+    sources, counts = [check.src[0] for check in checks], {_bare(step[i]) for i in known}
     if length * len(checks) > CHECKS or any(
-            n.op is Op.BUFFER and n not in counts for n in toposort([c.src[0] for c in checks])):
+            n.op is Op.BUFFER and n not in counts for n in toposort(sources)):
         return False
-    return all(_is_inside(check, evaluate([check.src[0]], {
-        i: values[t].reshape(-1) for i, values in known.items()})[0])
-        for t in range(length) for check in checks)
+    found = (evaluate(sources, {i: values[t].reshape(-1) for i, values in known.items()})
+             for t in range(length))
+    return all(_is_inside(*one) for indices in found for one in zip(checks, indices, strict=True))
 
 
 def _is_inside(check: Node, index: Array) -> bool:
