@@ -294,6 +294,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.autograd.custom_operators import ops as ops
     from lazyten.capture.dims import Dim as Dim
     from lazyten.capture.jit import jit as jit
+    from lazyten.distributed.annotating import shard as shard
     from lazyten.frontend.saving import load as load
     from lazyten.frontend.saving import save as save
     from lazyten.frontend.serialization import load_safetensors as load_safetensors
@@ -323,7 +324,7 @@ _LATER = {
     "load_safetensors": "frontend.serialization",
     "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
     "tune": "tuning.tuning", "export": "ahead.exporting", "profile": "seeing.profile",
-    "view": "seeing.view", **dict.fromkeys((
+    "shard": "distributed.annotating", "view": "seeing.view", **dict.fromkeys((
         "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu",
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
         "conv_transpose3d", "cosine_similarity", "group_norm", "layer_norm",

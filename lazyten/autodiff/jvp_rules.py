@@ -75,6 +75,7 @@ JVP: dict[Op, tuple[Rule | None, ...]] = {
     Op.CONTIGUOUS: (_same,),
     Op.COPY: (_copy,),
     Op.COLLECTIVE: (collective_rules.jvp,),
+    Op.SHARD: VJP[Op.SHARD],
     Op.LEAF: (_same,),
 }
 """A rule a source, None where VJP has None. CUSTOM_GRADIENT's own rule is transposed."""

@@ -268,6 +268,10 @@ def scatter_ties(node: Node) -> Node:
     return scatter(own, axis, positions, counted, Op.ADD)
 
 
+def _shard(g: Node, node: Node) -> Node:
+    return g if g.op is Op.CONST else make(Op.SHARD, g.dtype, (g,), node.arg)
+
+
 def _copy(g: Node, node: Node) -> Node:
     source, target = node.arg
     return g if g.op is Op.CONST else make(Op.COPY, g.dtype, (g,), (target, source))
@@ -313,6 +317,7 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     Op.CONTIGUOUS: (_same,),
     Op.COPY: (_copy,),
     Op.COLLECTIVE: (collective_rules.vjp,),
+    Op.SHARD: (_shard,),
     Op.LEAF: (_same,),
 }
 """A rule a source; None where a source has no gradient. CUSTOM_GRADIENT brings its own rule."""

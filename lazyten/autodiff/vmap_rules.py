@@ -7,6 +7,7 @@ and calls only the rows of nodes that differ between examples.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from lazyten.autodiff import collective_rules
 from lazyten.autodiff.arithmetic import behind
@@ -43,6 +44,10 @@ def _scatter(node: Node, src: tuple[Node, ...], size: int) -> Node:
     return scatter(src[0], axis + 1, src[1], src[2], combiner)
 
 
+def _shard(node: Node, src: tuple[Node, ...], size: int) -> Node:
+    return make(Op.SHARD, node.dtype, src, replace(node.arg, axis=node.arg.axis + 1))
+
+
 VMAP: Mapping[Op, Rule] = {
     **dict.fromkeys(ELEMENTWISE, _alike),
     **dict.fromkeys(MOVEMENT, _moved),
@@ -51,6 +56,7 @@ VMAP: Mapping[Op, Rule] = {
     Op.SCATTER: _scatter,
     Op.COPY: _alike,
     Op.COLLECTIVE: collective_rules.vmap,
+    Op.SHARD: _shard,
     Op.CONTIGUOUS: _alike,
     Op.CHECKED: _alike,
     Op.DETACH: _alike,

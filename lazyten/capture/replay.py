@@ -72,7 +72,7 @@ class Replay:
                        else item for item in captured.script]
         self.cleared = [effect for effect in captured.gradients if effect.clears]
         self._sort_sources()
-        self.has_collectives = any(s.has_collectives for s in self.segments)
+        self.is_joint = any(s.is_joint for s in self.segments)
         self.checked = False
 
     def _sort_sources(self) -> None:
@@ -145,7 +145,7 @@ class Replay:
 
     def run(self, arguments: Sequence[Tensor]) -> Any:
         """Do what the captured call did, with these arguments; gives what it gave."""
-        if self.has_collectives:  # what was recorded before comes first
+        if self.is_joint:  # what was recorded before comes first
             carry_out()
         storages = self._storages(arguments)
         if self.written or self.donated:

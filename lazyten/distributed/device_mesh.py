@@ -22,13 +22,15 @@ class DeviceMesh:
     """A grid of ranks, or a line of one; made by init_device_mesh().
 
     mesh[name] is the line of this rank along an axis. device_type: a name, which changes nothing:
-    values are where they are. groups: of the line of this rank along each axis.
+    values are where they are. groups: of the line of this rank along each axis. grid: the same for
+    all lines of one grid.
     """
 
     def __init__(self, device_type: str, ranks: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-                 mesh_dim_names: tuple[str, ...] | None, groups: tuple[Group, ...]) -> None:
+                 mesh_dim_names: tuple[str, ...] | None, groups: tuple[Group, ...],
+                 grid: object = None) -> None:
         self.device_type, self.mesh_dim_names = device_type, mesh_dim_names
-        self._ranks, self._groups = ranks, groups
+        self._ranks, self._groups, self.grid = ranks, groups, grid or object()
 
     @property
     def mesh(self) -> Tensor:
@@ -68,7 +70,8 @@ class DeviceMesh:
     def __getitem__(self, mesh_dim: str) -> DeviceMesh:
         axis = self._axis(mesh_dim)
         group = self._groups[axis]
-        return DeviceMesh(self.device_type, np.array(group.ranks), (mesh_dim,), (group,))
+        return DeviceMesh(self.device_type, np.array(group.ranks), (mesh_dim,), (group,),
+                          self.grid)
 
     def _axis(self, mesh_dim: Axis) -> int:
         names = self.mesh_dim_names or ()

@@ -131,7 +131,7 @@ def line() -> Line:
 def pays(device: str, graph: Graph, here: Line) -> bool:
     """Whether a graph that a line asks for is to be interpreted this time."""
     here.requests += 1
-    if not executor(device).is_host or graph.collectives or graph.copies or observers.present():
+    if not executor(device).is_host or graph.is_joint or graph.copies or observers.present():
         return False
     options, wish = Options.now(device), _wish()
     if wish == "never" or options.checks or options.sizes is not None or not is_alone:

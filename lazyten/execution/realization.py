@@ -131,6 +131,8 @@ def _realize_on(device: str, storages: Sequence[Storage]) -> None:
         storages = _with_collectives(graph, device, storages)
         values = [s.value for s in storages]
         graph = _checked_graph(values, device)
+    elif graph.is_joint:  # what was recorded before comes first
+        carry_out()
     again = graph.read_again()
     if again:
         storages = [*storages, *(Storage(n, device, keeps_graph=True) for n in again)]

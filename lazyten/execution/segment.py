@@ -71,7 +71,7 @@ class Segment:
         self.donated, self.in_place = donated, in_place
         with collecting_later():
             graph, self.checks = graph_of([r.node for r in roots], device)
-            self.key, self.has_collectives = graph.key, bool(graph.collectives)
+            self.key, self.is_joint = graph.key, graph.is_joint
             self.inputs: list[Placeholder | Buffer] = list(graph.buffers)
             self.shapes = [node.shape for node in graph.roots]
         self.graph: Graph | None = graph

@@ -121,6 +121,18 @@ class Collective:
         return f"{words} ({self.label})" if self.label else words
 
 
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """Argument of a SHARD node: the ranks of `group` share a value out along `axis`, each an
+    interval, in their order. device: where it is. mesh: groups of one are lines of a grid of ranks,
+    along different axes of it."""
+
+    group: Group
+    axis: int
+    device: str
+    mesh: object = None
+
+
 def collective(what: Collective, *sources: Node) -> Node:
     """What a collective gives. Several sources, of one type, travel together: a flat array."""
     return make(Op.COLLECTIVE, sources[0].dtype, sources, what)

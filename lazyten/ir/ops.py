@@ -58,6 +58,8 @@ class Op(metaclass=_Ops):
     CUSTOM_GRADIENT: ClassVar[Op]  # src: value, inputs...; arg: vjp rule; the value, its own
                                    # gradient
     CHECKED: ClassVar[Op]          # arg: IndexBound or ValueBound; checked when it is realized
+    SHARD: ClassVar[Op]            # arg: Sharding; the same values, which ranks share out along an
+                                   # axis; see lazyten/sharding
     REDUCE: ClassVar[Op]           # arg: (combiner, axes); reduced axes keep size 1
     RESHAPE: ClassVar[Op]          # arg: new shape
     PERMUTE: ClassVar[Op]          # arg: order; out.shape[i] == in.shape[order[i]]
@@ -133,8 +135,10 @@ for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1
     setattr(Op, _name, _op)
 
 MOVEMENT = frozenset({Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.PAD, Op.SHRINK, Op.FLIP, Op.SHEAR})
-IDENTITY_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
+STEERING_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
 """Graph ops that steer gradients and checks only: their value is src[0]."""
+IDENTITY_OPS = STEERING_OPS | {Op.SHARD}
+"""Graph ops whose value is src[0]."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
                        Op.MATRIX, Op.SINK,

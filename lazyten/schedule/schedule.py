@@ -26,6 +26,7 @@ from lazyten.schedule.scans import CUTS, Sections, fits, without_scans
 from lazyten.schedule.split_reductions import split_reductions
 from lazyten.schedule.steps import Names, Repeat, Step, make_step
 from lazyten.schedule.tile_fusion import hold_blocks
+from lazyten.sharding.partition import partitioned
 from lazyten.storage.device import Argument
 from lazyten.support.passes import Driver, Pass, always, is_verifying
 
@@ -121,7 +122,8 @@ def schedule_by(choices: Sequence[Choices], roots: Sequence[Node],
 def _in_sections(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], limits: Limits,
                  made: Callable[[Draft], Draft]) -> Schedule:
     """The schedule of a graph, of which `made` schedules the parts between cuts."""
-    roots = without_scans(roots, lambda body: limits.offsets and fits(body, limits.alignment))
+    roots = without_scans(partitioned(roots),
+                          lambda body: limits.offsets and fits(body, limits.alignment))
 
     def part(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]], *,
              needed: tuple[Node, ...] = (), loose: frozenset[int] = frozenset()) -> Schedule:

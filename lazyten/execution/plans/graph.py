@@ -14,13 +14,13 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, make, rebuild, toposort
-from lazyten.ir.ops import IDENTITY_OPS, Op
+from lazyten.ir.ops import STEERING_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
 from lazyten.storage.device import executor
 from lazyten.storage.storage import REALIZED, Buffer
 
-NO_KERNELS = frozenset({Op.COPY, Op.COLLECTIVE})
+NO_KERNELS = frozenset({Op.COPY, Op.COLLECTIVE, Op.SHARD})
 """What no kernel computes."""
 
 
@@ -28,7 +28,8 @@ class Graph:
     """A graph about to be computed: its structural key and the buffers it reads, in visit order.
 
     copies: what it reads from other devices and is not here yet; there is no key until it is.
-    collectives: those that are to be carried out, in order; numbered: their arguments here. The
+    collectives: those that are to be carried out, in order; numbered: their arguments here.
+    is_joint: whether ranks compute it together, by collectives or as they share it out. The
     nodes that only steer gradients are passed over, and a node whose value is in memory is replaced
     by a read of it (unless a graph is wanted that does not depend on what was computed before).
     checked: more roots, after the others, tell how far out the index of each of `checks` reaches.
@@ -51,6 +52,7 @@ class Graph:
         self.copies = [n for n in outside if n.op is Op.COPY]
         self.collectives = ir_collective.collectives(outside)
         self.numbered = {n: n.arg.numbered(i) for i, n in enumerate(self.collectives)}
+        self.is_joint = bool(self.collectives) or any(n.op is Op.SHARD for n in outside)
         self.buffers: list[Buffer] = []
         self.reading: set[Node] = set()
         self.key: Hashable = None if self.copies else self._structure()
@@ -85,7 +87,7 @@ class Graph:
         if node.op is Op.BUFFER:
             return ()
         found = self.realized.get(node)
-        if found is None and node.op in IDENTITY_OPS:
+        if found is None and node.op in STEERING_OPS:
             found = node.src[0]
         if found is None or found is node:
             return () if node.op is Op.COPY else node.src

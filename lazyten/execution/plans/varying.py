@@ -34,7 +34,7 @@ def forget_families() -> None:
 def planned(roots: tuple[Node, ...], graph: Graph, options: Options) -> Plan:
     """The plan of a graph: of its own, or what it shares with others of a computation whose sizes
     vary. Such a one was given (Sizes.planning), or is a family of graphs."""
-    if options.checks or graph.collectives or not executor(options.device).has_varying:
+    if options.checks or graph.is_joint or not executor(options.device).has_varying:
         return _of_its_own(roots, graph, options)
     skeleton, numbers = numbers_of(roots)
     if options.sizes is not None:

@@ -17,7 +17,7 @@ from lazyten.operators.math.number_tape import Number
 from lazyten.storage.frames import Source
 from lazyten.storage.storage import Buffer
 
-OF_ONE_STEP = (Op.COPY, Op.COLLECTIVE)
+OF_ONE_STEP = (Op.COPY, Op.COLLECTIVE, Op.SHARD)
 """What is done outside of kernels, once, where it was recorded."""
 clean: WeakSet[Node] = WeakSet()
 """Nodes that are known to stand over sources and constants alone."""

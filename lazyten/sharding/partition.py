@@ -1,0 +1,55 @@
+"""The pass: a graph with SHARD nodes to one without, a group of ranks after the other.
+
+To the second group, what each rank of the first computes is a graph like any other: the ranks of a
+line of the mesh have the same parts of what another line's have shared out.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazyten.ir.collective import Group, Sharding
+from lazyten.ir.node import Node, toposort
+from lazyten.ir.ops import Op
+from lazyten.sharding.choosing import Splits, chosen
+from lazyten.sharding.local import Local
+from lazyten.sharding.splits import Split, split_of
+from lazyten.support.errors import ArgumentError
+
+
+def partitioned(roots: Sequence[Node]) -> Sequence[Node]:
+    """What this rank computes of a graph that all have: the same roots, whole, without SHARD
+    nodes."""
+    annotations = [n.arg for n in toposort(roots) if n.op is Op.SHARD]
+    by_group: dict[Group, Sharding] = {a.group: a for a in annotations}
+    if len(by_group) > 1 and (None in (grids := {a.mesh for a in annotations}) or len(grids) > 1):
+        raise ArgumentError("shard: values that are computed together are shared out by groups of "
+                            "ranks that are no lines of one grid; take all of them from one mesh: "
+                            "init_device_mesh(\"cpu\", (2, 2), mesh_dim_names=(\"a\", \"b\"))")
+    for sharding in by_group.values():
+        roots = _by_group(roots, sharding)
+    return roots
+
+
+def _by_group(roots: Sequence[Node], sharding: Sharding) -> list[Node]:
+    """The graph of this rank of one group."""
+    order = toposort(roots)
+    splits = chosen(order, roots, _possible(order, sharding.group))
+    local = Local(sharding.group, splits, sharding.device,
+                  serial=sum(n.op is Op.COLLECTIVE for n in order))
+    for node in order:
+        if node.op is Op.SHARD and node.arg.group is sharding.group and node not in splits:
+            local.wholes[node] = local.whole(node.src[0])
+        else:
+            local.add(node)
+    return [local.whole(r) for r in roots]
+
+
+def _possible(order: Sequence[Node], group: Group) -> Splits:
+    """How nodes can be computed apart, if those before them are."""
+    splits: dict[Node, Split] = {}
+    for node in order:
+        axes = [splits[s].axis if s in splits else None for s in node.src]
+        split = split_of(node, axes, group)
+        if split is not None:
+            splits[node] = split
+    return splits
