@@ -37,7 +37,7 @@ def _by_group(roots: Sequence[Node], sharding: Sharding) -> list[Node]:
     local = Local(sharding.group, splits, sharding.device,
                   serial=sum(n.op is Op.COLLECTIVE for n in order))
     for node in order:
-        if node.op is Op.SHARD and node.arg.group is sharding.group and node not in splits:
+        if node.op is Op.SHARD and node.arg.group == sharding.group and node not in splits:
             local.wholes[node] = local.whole(node.src[0])
         else:
             local.add(node)

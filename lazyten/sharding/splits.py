@@ -47,7 +47,7 @@ def split_of(node: Node, axes: Axes, group: Group) -> Split | None:
     they do not. axes: of each source, the axis that is cut; None for a whole one."""
     if not node.numel:
         return None
-    if node.op is Op.SHARD and node.arg.group is group:
+    if node.op is Op.SHARD and node.arg.group == group:
         return _begun(node, group)
     rule = _RULES.get(node.op)
     return None if rule is None or all(a is None for a in axes) else rule(node, axes, group)

@@ -1,0 +1,226 @@
+"""What ranks compute of a graph that they share out is what one computes of it alone."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lazyten.ir import dtype as dt
+from lazyten.ir.collective import Sharding, collectives
+from lazyten.ir.evaluation import evaluate, value_of
+from lazyten.ir.kernel import Slot
+from lazyten.ir.node import (
+    Node,
+    cast,
+    const,
+    elementwise,
+    expand,
+    gather,
+    iota,
+    make,
+    move,
+    reduce,
+    reshape,
+    scatter,
+    toposort,
+)
+from lazyten.ir.ops import Op
+from lazyten.sharding.partition import partitioned
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Ranks of a group, as one of them sees it."""
+
+    ranks: tuple[int, ...]
+    rank: int
+
+    @property
+    def size(self) -> int:
+        return len(self.ranks)
+
+    def start(self, *_: Any) -> Any:
+        raise AssertionError("nothing is sent here")
+
+
+def line(rank: int, ranks: tuple[int, ...]) -> Line:
+    return Line(ranks, ranks.index(rank))
+
+
+def lines(rank: int) -> tuple[Line, Line]:
+    """Of a grid of 2 x 3 ranks, those of one."""
+    row, column = divmod(rank, 3)
+    return line(rank, (column, 3 + column)), line(rank, tuple(3 * row + i for i in range(3)))
+
+
+Annotate = Callable[[Node, int, int], Node]
+"""(a value, its axis, the axis of the grid) -> the value, which ranks share out."""
+
+
+def annotating(rank: int) -> Annotate:
+    def annotated(x: Node, axis: int, grid_axis: int) -> Node:
+        group = lines(rank)[grid_axis]
+        return make(Op.SHARD, x.dtype, (x,), Sharding(group, axis, "cpu", "grid"))
+    return annotated
+
+
+Step = tuple[int, int, int, int]
+"""A kind of step, and numbers that say which value it takes, and how."""
+
+
+def _elementwise(x: Node, others: list[Node], b: int, c: int) -> Node:
+    alike = [y for y in others if y.shape == x.shape]
+    y = alike[b % len(alike)]
+    return elementwise((Op.ADD, Op.MUL, Op.MAX, Op.SUB)[c % 4], x, y)
+
+
+def _reduced(x: Node, others: list[Node], b: int, c: int) -> Node:
+    return reduce(x, (Op.ADD, Op.MAX, Op.MUL, Op.ADD)[c % 4],
+                  [i for i in range(len(x.shape)) if b >> i & 1])
+
+
+def _reshaped(x: Node, others: list[Node], b: int, c: int) -> Node:
+    i, shape = b % len(x.shape), x.shape
+    if c % 2 and i + 1 < len(shape):
+        return reshape(x, (*shape[:i], shape[i] * shape[i + 1], *shape[i + 2:]))
+    inner = (2, 3, 6)[c % 3]
+    if shape[i] % inner or len(shape) > 4:
+        return x
+    return reshape(x, (*shape[:i], shape[i] // inner, inner, *shape[i + 1:]))
+
+
+def _permuted(x: Node, others: list[Node], b: int, c: int) -> Node:
+    order = list(range(len(x.shape)))
+    return move(Op.PERMUTE, x, tuple(order[b % len(order):] + order[:b % len(order)]))
+
+
+def _expanded(x: Node, others: list[Node], b: int, c: int) -> Node:
+    shape = list(x.shape)
+    if 1 not in shape:
+        if len(shape) > 4:
+            return x
+        shape.insert(b % (len(shape) + 1), 1)
+        x = reshape(x, tuple(shape))
+    shape[shape.index(1)] = (2, 3, 6)[c % 3]
+    return expand(x, tuple(shape))
+
+
+def _cut_and_padded(x: Node, others: list[Node], b: int, c: int) -> Node:
+    i = b % len(x.shape)
+    first = c % x.shape[i]
+    bounds = [(first, n) if a == i else (0, n) for a, n in enumerate(x.shape)]
+    y = move(Op.SHRINK, x, tuple(bounds))
+    pads = [(0, first) if a == i else (0, 0) for a in range(len(x.shape))]
+    return move(Op.PAD, y, tuple(pads))
+
+
+def _flipped(x: Node, others: list[Node], b: int, c: int) -> Node:
+    return move(Op.FLIP, x, (b % len(x.shape),))
+
+
+def _windows(x: Node, others: list[Node], b: int, c: int) -> Node:
+    i = b % len(x.shape)
+    if x.shape[i] < 2 or len(x.shape) > 4:
+        return x
+    taps = expand(reshape(x, (*x.shape, 1)), (*x.shape, 2))
+    return move(Op.SHEAR, taps, (i, len(x.shape), 1, 0, x.shape[i] - 1))
+
+
+def _positions(x: Node, axis: int) -> Node:
+    """Some of them outside."""
+    size = x.shape[axis] + 1
+    return elementwise(Op.MOD, x, const(size, x.dtype, x.shape))
+
+
+def _gathered(x: Node, others: list[Node], b: int, c: int) -> Node:
+    axis = b % len(x.shape)
+    return gather(others[c % len(others)] if others[c % len(others)].shape == x.shape else x, axis,
+                  _positions(x, axis))
+
+
+def _scattered(x: Node, others: list[Node], b: int, c: int) -> Node:
+    axis = b % len(x.shape)
+    alike = [y for y in others if y.shape == x.shape]
+    return scatter(alike[c % len(alike)], axis, _positions(x, axis), alike[b % len(alike)],
+                   (Op.ADD, Op.MAX, None, Op.MUL)[c % 4])
+
+
+def _converted(x: Node, others: list[Node], b: int, c: int) -> Node:
+    narrow = (dt.int8, dt.bool_, dt.uint16)[b % 3]
+    return cast(make(Op.CONTIGUOUS, narrow, (cast(x, narrow),)), dt.int64)
+
+
+_STEPS: tuple[Callable[[Node, list[Node], int, int], Node], ...] = (
+    _elementwise, _reduced, _reshaped, _permuted, _expanded, _cut_and_padded, _flipped, _windows,
+    _gathered, _scattered, _converted, _elementwise, _reduced)
+
+
+def graph(steps: list[Step], annotated: Annotate) -> list[Node]:
+    """Values, each made of some before it: a third are annotated as shared out, where they can be.
+    """
+    start = make(Op.BUFFER, dt.int64, (), Slot(0, 72))
+    values = [reshape(start, (6, 12)), reshape(start, (12, 6)),
+              reshape(elementwise(Op.MUL, iota(36), iota(36)), (6, 6))]
+    for kind, a, b, c in steps:
+        x = values[a % len(values)]
+        if kind >= len(_STEPS):
+            axis, grid_axis = b % len(x.shape), c % 2
+            y = annotated(x, axis, grid_axis) if x.shape[axis] % (2, 3)[grid_axis] == 0 else x
+        else:
+            y = _STEPS[kind](x, values, b, c)
+        if y.numel <= 5000:
+            values.append(y)
+    return values[-3:]
+
+
+def together(per_rank: list[list[Node]], leaf: Array) -> list[list[Array]]:
+    """What the ranks compute, with each other's values where they meet."""
+    met = [{n.arg.serial: n for n in collectives(toposort(roots))} for roots in per_rank]
+    known: list[dict[Node, Array]] = [{} for _ in per_rank]
+
+    def value(rank: int, root: Node) -> Array:
+        for node in toposort([root], known=known[rank]):
+            if node not in known[rank]:
+                args = [known[rank][s] for s in node.src]
+                known[rank][node] = joined(node) if node.op is Op.COLLECTIVE else \
+                    value_of(node, args, {0: leaf})
+        return known[rank][root]
+
+    def joined(node: Node) -> Array:
+        own = [value(r, met[r][node.arg.serial].src[0]) for r in node.arg.group.ranks]
+        if node.arg.kind == "all_gather":
+            return np.stack(own)
+        combined: Array = {"sum": np.add, "max": np.maximum}[node.arg.reduction].reduce(own)
+        return combined.astype(own[0].dtype)
+    return [[value(rank, root) for root in roots] for rank, roots in enumerate(per_rank)]
+
+
+def check(steps: list[Step]) -> int:
+    """Each rank's values are those of one; gives how many collectives there were."""
+    leaf = np.arange(72, dtype=np.int64) * 7 % 31 - 9
+    plain = graph(steps, lambda x, axis, grid_axis: x)
+    expected = evaluate(plain, {0: leaf})
+    roots = [list(partitioned(graph(steps, annotating(rank)))) for rank in range(6)]
+    orders = [[(n.arg.serial, n.arg.kind, n.shape) for n in collectives(toposort(r))]
+              for r in roots]
+    assert all(order == orders[0] for order in orders)
+    assert not any(n.op is Op.SHARD for n in toposort(roots[0]))
+    for values in together(roots, leaf):
+        for found, wanted in zip(values, expected, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    return len(orders[0])
+
+
+STEPS = st.lists(st.tuples(st.integers(0, len(_STEPS) + 5), *[st.integers(0, 40)] * 3),
+                 min_size=2, max_size=14)
+
+
+@given(steps=STEPS)
+def test_six_ranks_compute_what_one_does(steps: list[Step]) -> None:
+    check(steps)
