@@ -42,7 +42,7 @@ def test_imports_point_one_way(importer: str, forbidden: str) -> None:
 
 ROOMS = [
     "version", "support", "pytorch", "ir", "symbolic", "autodiff", "operators", "operators.math",
-    "operators.arrays", "storage", "random", "schedule", "execution.sizes",
+    "operators.arrays", "storage", "random", "sharding", "schedule", "execution.sizes",
     "execution.plans", "execution", "diagnostics",
     "frontend.core", "frontend.recorded", "frontend.methods", "frontend",
     "frontend.complexes", "distributed", "distributed.tensor",

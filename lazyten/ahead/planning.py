@@ -28,6 +28,8 @@ from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import IndexBound, Node, ValueBound
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.schedule import Schedule, schedule
+from lazyten.sharding.partition import unannotated
+from lazyten.support.errors import ArgumentError
 
 Kind = Callable[[DType], Hashable]
 
@@ -38,7 +40,8 @@ def planned(traced: Traced, target: Target, kind: Kind) -> Program:
     checks = index_checks(graph.order)
     if checks:
         graph = Graph([*map(reach, checks), *traced.roots], traced.device, use_realized=False)
-    made = _checks_first(schedule(graph.normalized(), graph.inputs), len(checks))
+    _refuse_collectives(graph.collectives)
+    made = _checks_first(schedule(unannotated(graph.normalized()), graph.inputs), len(checks))
     kernels = _generated(made, target)
     offsets, _ = packed([k.array.nbytes for k in traced.states])
     sources = [traced.reads[b] for b in graph.buffers]
@@ -60,6 +63,12 @@ def planned(traced: Traced, target: Target, kind: Kind) -> Program:
         tuple(_check(check, memory.places[a]) for check, a in zip(
             checks, made.outputs, strict=False)),
         tuple(copies), tuple(kernels.values()))
+
+
+def _refuse_collectives(found: Sequence[Node]) -> None:
+    if found:
+        raise ArgumentError(f"export: {found[0].arg} of several ranks at {found[0].where}; what is "
+                            f"written runs in one process: export what one rank computes alone")
 
 
 def _generated(made: Schedule, target: Target) -> dict[Kernel, Generated]:

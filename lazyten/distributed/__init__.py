@@ -18,6 +18,8 @@ Files, in reading order:
   get.
 - functional.py: Collectives as functions of tensors: lazy, differentiable, and part of what
   `lt.jit` records.
+- annotating.py: `shard`: a value that the ranks of a mesh share out, as a note that the compiler
+  reads.
 - in_place.py: PyTorch's functions of `torch.distributed`, which write to tensors they are given.
 
 Rooms below it: tensor/ and pipelining/, above lazyten.nn, have layers that are shared out; optim/

@@ -9,7 +9,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.collective import Sharding
 from lazyten.ir.node import make
 from lazyten.ir.ops import Op
-from lazyten.support.errors import ShapeError
+from lazyten.support.errors import ArgumentError, ShapeError
 
 
 @checks_tensors
@@ -22,6 +22,9 @@ def shard(input: Tensor, mesh: DeviceMesh | Group | None = None, axis: int = 0) 
     puts collectives where parts must meet (lazyten/sharding). All ranks must do the same, and look
     at the same values in the same order. ShapeError unless the ranks can share the axis out evenly.
     """
+    if not isinstance(mesh, DeviceMesh | Group | None):
+        raise ArgumentError(f"shard: mesh={mesh!r:.40}; give a line of a mesh, such as what "
+                            f"init_device_mesh() or mesh[\"name\"] gives, or a group of ranks")
     group = group_of(mesh.get_group() if isinstance(mesh, DeviceMesh) else mesh, "shard")
     if not isinstance(axis, int) or not -input.ndim <= axis < input.ndim:
         raise ShapeError(f"shard of shape {input.shape}: there is no axis {axis!r}; give one from "

@@ -48,6 +48,8 @@ promotion an explicit CAST.
 - GATHER(x, index; axis) is `x[.., index[.., j, ..], ..]`, SCATTER(base, index, values; axis,
   combiner) its transpose: index has x's shape but for `axis`. Every kind of index array is one of
   the two, with moves around it (index_arrays.py); their gradients are each other.
+- SHARD(x; sharding) is x, which the ranks of a group share out along an axis: the pass of
+  lazyten/sharding takes it away and cuts the graph.
 - SCAN(rows..., first states..., same for all...; body) is all steps of a recurrence: row t of the
   result holds the states after step t, and what else the body gives. The body is nodes over BUFFERs
   of its own, which no pass walks into; what a SCAN means is written out by `unrolled` (scan.py),

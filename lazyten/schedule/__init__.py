@@ -67,6 +67,8 @@ step of the backward pass is one kernel, too. `launches.py` then decides which s
 need nothing of each other are one launch, such as an optimizer's updates of all parameters; a
 launch is what a device may run in any order or at once.
 
+Before all else SHARD nodes become this rank's part of a graph (lazyten/sharding).
+
 A graph with SCANs is scheduled in sections (`scans.py`): what comes before a scan, the scan, what
 comes between it and the next, and so on, each a graph without scans, so that no other pass knows
 them. A scan's body is scheduled like any graph, once; its steps are then repeated on other rows,

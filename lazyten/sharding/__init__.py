@@ -13,6 +13,8 @@ Files, in reading order:
 - choosing.py: Which nodes ranks do compute apart: not those whose results cost more to send than
   to compute.
 - local.py: This rank's part of each node, and the collectives between parts and wholes.
+- joining.py: Small sums over ranks that need nothing of each other are one, as each costs a
+  message.
 - partition.py: The pass: a graph with SHARD nodes to one without, a group of ranks after the other.
 
 What is known of a value is one thing: it is whole on each rank, or each has its part of one axis.

@@ -9,6 +9,7 @@ from lazyten.ir.ops import Op
 from lazyten.sharding.choosing import Splits
 from lazyten.sharding.splits import Split
 
+LABEL = "for lt.shard, whose values all ranks look at alike"
 _REDUCTIONS = {Op.ADD: "sum", Op.MAX: "max"}
 
 
@@ -82,6 +83,6 @@ class Local:
                     place=node.place)
 
     def _collective(self, kind: str, x: Node, of: Node, reduction: str = "") -> Node:
-        what = Collective(kind, self.group, self.device, reduction, serial=self.serial)
+        what = Collective(kind, self.group, self.device, reduction, serial=self.serial, label=LABEL)
         self.serial += 1
         return make(Op.COLLECTIVE, x.dtype, (x,), what, of.place)

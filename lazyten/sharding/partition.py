@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten.ir.collective import Group, Sharding
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node, rewrite, toposort
 from lazyten.ir.ops import Op
 from lazyten.sharding.choosing import Splits, chosen
+from lazyten.sharding.joining import joined
 from lazyten.sharding.local import Local
 from lazyten.sharding.splits import Split, split_of
 from lazyten.support.errors import ArgumentError
@@ -30,18 +31,23 @@ def partitioned(roots: Sequence[Node]) -> Sequence[Node]:
     return roots
 
 
+def unannotated(roots: Sequence[Node]) -> Sequence[Node]:
+    """The same graph for one process that computes all of it."""
+    return rewrite(roots, lambda n: n.src[0] if n.op is Op.SHARD else None)
+
+
 def _by_group(roots: Sequence[Node], sharding: Sharding) -> list[Node]:
     """The graph of this rank of one group."""
     order = toposort(roots)
     splits = chosen(order, roots, _possible(order, sharding.group))
-    local = Local(sharding.group, splits, sharding.device,
-                  serial=sum(n.op is Op.COLLECTIVE for n in order))
+    recorded = sum(n.op is Op.COLLECTIVE for n in order)
+    local = Local(sharding.group, splits, sharding.device, serial=recorded)
     for node in order:
         if node.op is Op.SHARD and node.arg.group == sharding.group and node not in splits:
             local.wholes[node] = local.whole(node.src[0])
         else:
             local.add(node)
-    return [local.whole(r) for r in roots]
+    return joined([local.whole(r) for r in roots], recorded)
 
 
 def _possible(order: Sequence[Node], group: Group) -> Splits:

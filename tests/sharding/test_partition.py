@@ -1,11 +1,13 @@
 """What ranks compute of a graph that they share out is what one computes of it alone."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +32,7 @@ from lazyten.ir.node import (
 )
 from lazyten.ir.ops import Op
 from lazyten.sharding.partition import partitioned
+from lazyten.support.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
 
@@ -193,7 +196,9 @@ def together(per_rank: list[list[Node]], leaf: Array) -> list[list[Array]]:
         return known[rank][root]
 
     def joined(node: Node) -> Array:
-        own = [value(r, met[r][node.arg.serial].src[0]) for r in node.arg.group.ranks]
+        own = [np.concatenate(sources) if len(sources := [
+            value(r, s).ravel() for s in met[r][node.arg.serial].src]) > 1 else
+            value(r, met[r][node.arg.serial].src[0]) for r in node.arg.group.ranks]
         if node.arg.kind == "all_gather":
             return np.stack(own)
         combined: Array = {"sum": np.add, "max": np.maximum}[node.arg.reduction].reduce(own)
@@ -224,3 +229,84 @@ STEPS = st.lists(st.tuples(st.integers(0, len(_STEPS) + 5), *[st.integers(0, 40)
 @given(steps=STEPS)
 def test_six_ranks_compute_what_one_does(steps: list[Step]) -> None:
     check(steps)
+
+
+def counted(build: Callable[[Annotate], list[Node]]) -> list[tuple[str, tuple[int, ...]]]:
+    """The collectives of a rank's graph, in order, by kind and shape."""
+    roots = partitioned(build(annotating(0)))
+    return [(n.arg.kind, n.shape) for n in collectives(toposort(roots))]
+
+
+def leaf(shape: tuple[int, ...], slot: int = 0, dtype: dt.DType = dt.float32) -> Node:
+    return reshape(make(Op.BUFFER, dtype, (), Slot(slot, math.prod(shape))), shape)
+
+
+def product(a: Node, b: Node) -> Node:
+    """a @ b.T, of shapes (n, k) and (m, k)."""
+    (n, k), (m, _) = a.shape, b.shape
+    x, y = reshape(a, (n, 1, k)), reshape(b, (1, m, k))
+    terms = elementwise(Op.MUL, expand(x, (n, m, k)), expand(y, (n, m, k)))
+    return reshape(reduce(terms, Op.ADD, [2]), (n, m))
+
+
+def test_a_pair_of_layers_needs_one_sum() -> None:
+    x, up, down = leaf((5, 4)), leaf((6, 4), 1), leaf((3, 6), 2)
+
+    def layers(annotated: Annotate) -> list[Node]:
+        h = elementwise(Op.EXP, product(x, annotated(up, 0, 1)))
+        return [product(h, annotated(down, 1, 1))]
+    assert counted(layers) == [("all_reduce", (5, 3, 1))]
+
+
+def test_gradients_of_a_batch_are_one_sum_if_they_are_small() -> None:
+    x = leaf((6, 4))
+
+    def gradients(annotated: Annotate, size: int = 4) -> list[Node]:
+        own = annotated(leaf((6, size), 1), 0, 0)
+        return [reduce(annotated(x, 0, 0), Op.ADD, [0]), reduce(own, Op.ADD, [0]),
+                reduce(elementwise(Op.MUL, own, own), Op.MAX, [0])]
+    assert counted(gradients) == [("all_reduce", (8,)), ("all_reduce", (1, 4))]
+    assert counted(lambda annotated: gradients(annotated, 100_000)) == [
+        ("all_reduce", (1, 4)), ("all_reduce", (1, 100_000)), ("all_reduce", (1, 100_000))]
+
+
+def test_what_leads_to_no_sum_is_not_shared_out() -> None:
+    x = leaf((6, 4))
+    assert counted(lambda annotated: [elementwise(Op.EXP, annotated(x, 0, 0))]) == []
+
+
+def test_the_less_is_sent_of_what_comes_in_and_what_goes_out() -> None:
+    a, b = leaf((6, 4)), leaf((8, 4), 1)
+
+    def normalized(annotated: Annotate) -> list[Node]:
+        scores = product(annotated(a, 0, 0), b)
+        total = reduce(scores, Op.ADD, [1])
+        return [elementwise(Op.DIV, scores, expand(total, scores.shape))]
+    assert counted(normalized) == [("all_gather", (2, 3, 8))]
+
+    def several(annotated: Annotate) -> list[Node]:
+        scores = product(annotated(a, 0, 0), b)
+        return [elementwise(Op.EXP, scores), elementwise(Op.SIN, scores)]
+    assert counted(several) == [("all_gather", (2, 3, 8, 1))]
+
+
+def test_rows_of_a_table_are_found_by_the_rank_that_has_them() -> None:
+    table, words = leaf((6, 4)), leaf((5, 4), 1, dt.int64)
+    assert counted(lambda annotated: [gather(annotated(table, 0, 1), 0, words)]) == [
+        ("all_reduce", (5, 4))]
+
+
+def test_sums_of_16_bits_are_rounded_once() -> None:
+    x = leaf((6, 4), 0, dt.float16)
+    root, = partitioned([reduce(annotating(0)(x, 0, 0), Op.ADD, [0])])
+    total, = collectives(toposort([root]))
+    assert total.dtype is dt.float32 and root.dtype is dt.float16
+
+
+def test_groups_that_are_no_lines_of_one_mesh_are_refused() -> None:
+    x = leaf((6, 6))
+    first, second = lines(0)
+    y = make(Op.SHARD, x.dtype, (x,), Sharding(first, 0, "cpu", "a"))
+    z = make(Op.SHARD, x.dtype, (y,), Sharding(second, 1, "cpu", "b"))
+    with pytest.raises(ArgumentError, match="no lines of one grid"):
+        partitioned([reduce(z, Op.ADD, [0, 1])])

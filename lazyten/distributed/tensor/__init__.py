@@ -21,8 +21,8 @@ from lazyten.pytorch.modules import later as _later
 from lazyten.pytorch.refusals import refused
 
 globals().update(refused(
-    "distributed.tensor", "each rank has tensors of its own; layers are shared out by "
-    "distributed.tensor.parallel.parallelize_module or nn.parallel.fully_shard",
+    "distributed.tensor", "each rank has tensors of its own; work is shared out by lazyten.shard, "
+    "layers by distributed.tensor.parallel.parallelize_module or nn.parallel.fully_shard",
     "DTensor", "distribute_tensor", "distribute_module"))
 __all__ = ["DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "init_device_mesh"]
 __getattr__ = _later("lazyten.distributed.tensor", "parallel")
