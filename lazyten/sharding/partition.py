@@ -40,14 +40,14 @@ def _by_group(roots: Sequence[Node], sharding: Sharding) -> list[Node]:
     """The graph of this rank of one group."""
     order = toposort(roots)
     splits = chosen(order, roots, _possible(order, sharding.group))
-    recorded = sum(n.op is Op.COLLECTIVE for n in order)
-    local = Local(sharding.group, splits, sharding.device, serial=recorded)
+    first = 1 + max([n.arg.serial for n in order if n.op is Op.COLLECTIVE], default=-1)
+    local = Local(sharding.group, splits, sharding.device, serial=first)
     for node in order:
         if node.op is Op.SHARD and node.arg.group == sharding.group and node not in splits:
             local.wholes[node] = local.whole(node.src[0])
         else:
             local.add(node)
-    return joined([local.whole(r) for r in roots], recorded)
+    return joined([local.whole(r) for r in roots], first)
 
 
 def _possible(order: Sequence[Node], group: Group) -> Splits:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lazyten.ir import dtype as dt
@@ -165,11 +165,11 @@ _STEPS: tuple[Callable[[Node, list[Node], int, int], Node], ...] = (
 
 
 def graph(steps: list[Step], annotated: Annotate) -> list[Node]:
-    """Values, each made of some before it: a third are annotated as shared out, where they can be.
-    """
+    """Values, each made of some before it: some are annotated as shared out, where they can be;
+    of the last ones, sums."""
     start = make(Op.BUFFER, dt.int64, (), Slot(0, 72))
-    values = [reshape(start, (6, 12)), reshape(start, (12, 6)),
-              reshape(elementwise(Op.MUL, iota(36), iota(36)), (6, 6))]
+    values = [annotated(reshape(start, (6, 12)), 0, 0), annotated(reshape(start, (12, 6)), 1, 1),
+              annotated(reshape(elementwise(Op.MUL, iota(36), iota(36)), (6, 6)), 0, 1)]
     for kind, a, b, c in steps:
         x = values[a % len(values)]
         if kind >= len(_STEPS):
@@ -179,7 +179,9 @@ def graph(steps: list[Step], annotated: Annotate) -> list[Node]:
             y = _STEPS[kind](x, values, b, c)
         if y.numel <= 5000:
             values.append(y)
-    return values[-3:]
+    last = values[-2:]
+    return [*last, *(reduce(elementwise(Op.MAX, v, v), Op.ADD, [b % len(v.shape)])
+                     for v, (*_, b, _) in zip(last, steps, strict=False))]
 
 
 def together(per_rank: list[list[Node]], leaf: Array) -> list[list[Array]]:
@@ -226,6 +228,7 @@ STEPS = st.lists(st.tuples(st.integers(0, len(_STEPS) + 5), *[st.integers(0, 40)
                  min_size=2, max_size=14)
 
 
+@settings(max_examples=400)
 @given(steps=STEPS)
 def test_six_ranks_compute_what_one_does(steps: list[Step]) -> None:
     check(steps)
