@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from ranks import needs_mpi, printed
+from ranks import error_of, needs_mpi, printed
 
 LINES = [{"batch": "rows", "model": "columns"}, {"batch": "columns", "model": "rows"},
          {"batch": "rows"}, {"model": "rows"}, {"sequence": "rows", "model": "columns"},
@@ -33,3 +33,15 @@ def test_models_learn_as_on_one_rank(size: int) -> None:
 def test_random_annotations_learn_as_on_one_rank(specs: list[dict[str, Any]]) -> None:
     for size in (2, 4):
         assert printed(size, "sharding:equal", specs).count("done") == size
+
+
+@needs_mpi
+@pytest.mark.parametrize("size", [1, 2])
+def test_annotations_keep_their_promises(size: int) -> None:
+    assert printed(size, "sharding:promises").count("done") == size
+
+
+@needs_mpi
+def test_a_rank_that_looks_alone_is_an_error_and_no_hang() -> None:
+    words = error_of(2, "sharding:looking")
+    assert "ranks do different collectives" in words and "all ranks look at alike" in words

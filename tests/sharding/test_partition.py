@@ -117,6 +117,9 @@ def _expanded(x: Node, others: list[Node], b: int, c: int) -> Node:
 def _cut_and_padded(x: Node, others: list[Node], b: int, c: int) -> Node:
     i = b % len(x.shape)
     first = c % x.shape[i]
+    if b % 3 == 0:
+        return move(Op.PAD, x, tuple((c % 3, c % 2) if a == i else (0, 0)
+                                     for a in range(len(x.shape))))
     bounds = [(first, n) if a == i else (0, n) for a, n in enumerate(x.shape)]
     y = move(Op.SHRINK, x, tuple(bounds))
     pads = [(0, first) if a == i else (0, 0) for a in range(len(x.shape))]
@@ -169,7 +172,8 @@ def graph(steps: list[Step], annotated: Annotate) -> list[Node]:
     of the last ones, sums."""
     start = make(Op.BUFFER, dt.int64, (), Slot(0, 72))
     values = [annotated(reshape(start, (6, 12)), 0, 0), annotated(reshape(start, (12, 6)), 1, 1),
-              annotated(reshape(elementwise(Op.MUL, iota(36), iota(36)), (6, 6)), 0, 1)]
+              annotated(reshape(elementwise(Op.MUL, iota(36), iota(36)), (6, 6)), 0, 1),
+              reshape(iota(72), (6, 12)), reshape(iota(72), (12, 6))]
     for kind, a, b, c in steps:
         x = values[a % len(values)]
         if kind >= len(_STEPS):

@@ -116,3 +116,49 @@ def equal(specs: Sequence[Spec]) -> None:
                                  strict=True):
             np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
     print("done", flush=True)
+
+
+def promises() -> None:
+    """Transforms, types, errors and looks."""
+    dist.init(60)
+    mesh = dist.init_device_mesh("cpu", (dist.size(),))
+    x = lt.arange(12.0).reshape(4, 3)
+
+    def squares(t: lt.Tensor) -> lt.Tensor:
+        return lt.shard(t, mesh, 0).square().sum(0)
+    batch = lt.stack([x, -x, x + 1])
+    np.testing.assert_array_equal(lt.vmap(squares)(batch).numpy(), batch.square().sum(1).numpy())
+    words = lt.explain(lt.vmap(squares)(batch))
+    assert words.count("all_reduce_begin") == (dist.size() > 1), words
+    value, tangent = lt.func.jvp(squares, (x,), (x,))
+    np.testing.assert_array_equal(tangent.numpy(), 2 * value.numpy())
+    hessian = lt.func.hessian(lambda t: squares(t).sum())(x).reshape(12, 12)
+    np.testing.assert_array_equal(hessian.numpy(), 2 * np.eye(12, dtype=np.float32))
+    for dtype in (lt.float16, lt.bfloat16, lt.int8, lt.uint8, lt.int64, lt.bool):
+        y = x.to(dtype)
+        assert lt.equal(lt.shard(y, mesh, 0).sum(0), y.sum(0)), dtype
+        assert lt.equal(lt.shard(y, mesh, 0).amax(1), y.amax(1)), dtype
+    assert lt.equal(lt.shard(x, mesh, 0), x) and lt.equal(lt.shard(x, mesh, 0).sort(0)[0], x)
+    words = lt.explain(lt.shard(x + 1, mesh, 0).sum())
+    assert words.count("all_reduce_begin") == (dist.size() > 1), words
+    varying = lt.jit(squares, dynamic={"t": {0: lt.Dim("n", 2, 64)}})
+    for n in range(2, 14, 2 if dist.size() == 2 else 4):
+        assert lt.equal(varying(lt.ones(n, 3)), lt.full((3,), float(n)))
+    for wrong, words in (({"axis": 2}, "there is no axis 2"), ({"axis": 1}, "evenly"),
+                         ({"mesh": "a"}, "mesh='a'"), ({"axis": 0.5}, "no axis 0.5")):
+        try:
+            lt.shard(x, **{"mesh": mesh, **wrong})
+            assert dist.size() == 1 and wrong == {"axis": 1}
+        except (ValueError, lt.ShapeError) as error:
+            assert words in str(error), error
+    print("done", flush=True)
+
+
+def looking() -> None:
+    """One rank looks at a value alone."""
+    dist.init(20)
+    mesh = dist.init_device_mesh("cpu", (dist.size(),))
+    rows = lt.shard(lt.ones(4, 3), mesh, 0)
+    if dist.rank() == 0:
+        print(rows.sum().item())
+    print(rows.sum(0))
