@@ -17,6 +17,7 @@ from lazyten.ir.node import (
     Shape,
     const,
     elementwise,
+    expand,
     iota,
     make,
     move,
@@ -92,6 +93,13 @@ def part(rows: Node, body: Body, number: int, shape: Shape) -> Node:
                    (body.length, *shape))
 
 
+def packed(parts: Sequence[Node], body: Body) -> Node:
+    """Rows of parts, (.., elements of a row), from (.., elements) of each: what `part` takes."""
+    return side_by_side([
+        move(Op.PAD, x, (*[(0, 0)] * (len(x.shape) - 1), (0, size - x.shape[-1])))
+        for x, size in zip(parts, body.sizes, strict=True)])
+
+
 def plain(body: Body) -> Body:
     """The same steps without nodes that only steer gradients."""
     return replace(body, outputs=tuple(rewrite(
@@ -110,21 +118,21 @@ def unrolled(node: Node) -> Node:
                  for i, x in enumerate((*own, *states, *same))}
         outputs = rewrite(body.outputs, lambda n: None, given)
         flat = [reshape(n, (n.numel,)) for n in outputs]
-        rows[t] = _one_after_another([
-            move(Op.PAD, x, ((0, size - x.numel),))
-            for x, size in zip(flat, body.sizes, strict=True)])
+        rows[t] = packed(flat, body)
         states = flat[:body.carried]
-    return reshape(_one_after_another([rows[t] for t in range(body.length)]), node.shape)
+    return reshape(side_by_side([rows[t] for t in range(body.length)]), node.shape)
 
 
-def _one_after_another(parts: Sequence[Node]) -> Node:
-    """Flat arrays joined."""
-    total = sum(p.numel for p in parts)
+def side_by_side(parts: Sequence[Node]) -> Node:
+    """Arrays of equal shapes but for the last axis, joined along it."""
+    *outer, total = (*parts[0].shape[:-1], sum(p.shape[-1] for p in parts))
+    shape = (*outer, total)
+    column = expand(reshape(iota(total), (*[1] * len(outer), total)), shape)
     result, end = None, total
     for x in reversed(parts):
-        start = end - x.numel
-        wide = move(Op.PAD, x, ((start, total - end),))
-        before = elementwise(Op.CMPLT, iota(total), const(end, iota(total).dtype, (total,)))
+        start = end - x.shape[-1]
+        wide = move(Op.PAD, x, (*[(0, 0)] * len(outer), (start, total - end)))
+        before = elementwise(Op.CMPLT, column, const(end, column.dtype, shape))
         result = wide if result is None else elementwise(Op.WHERE, before, wide, result)
         end = start
     assert result is not None

@@ -13,11 +13,14 @@ Files, in reading order:
 - choosing.py: Which nodes ranks do compute apart: not those whose results cost more to send than
   to compute.
 - local.py: This rank's part of each node, and the collectives between parts and wholes.
+- spreading.py: How far annotations spread: how each node of a graph can be computed apart, bodies
+  of scans, too.
 - joining.py: Small sums over ranks that need nothing of each other are one, as each costs a
   message.
 - partition.py: The pass: a graph with SHARD nodes to one without, a group of ranks after the other.
 
-What is known of a value is one thing: it is whole on each rank, or each has its part of one axis.
+What is known of a value is one thing: it is whole on each rank, or each has its part of one axis
+(or of each of several equal intervals of it, as remain of a cut axis that was joined with others).
 An annotation spreads forward, from sources to what is computed of them (Xu et al., 2021, GSPMD,
 https://arxiv.org/abs/2105.04663): elementwise ops and movements of other axes keep it, a reduction
 over the axis gives each rank a summand, which an all_reduce makes whole. Gradients carry it back,

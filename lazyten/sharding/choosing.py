@@ -1,8 +1,8 @@
 """Which nodes ranks do compute apart: not those whose results cost more to send than to compute.
 
-What is worth sharing out are reductions, gathers and scatters, and what leads to one: the elements
-of a product are many, its results few. Behind the last of them, ranks compute elementwise what all
-want whole; they send either what comes in there or what goes out, whichever is less.
+What is worth sharing out are reductions, gathers, scatters and scans, and what leads to one: the
+elements of a product are many, its results few. Behind the last of them, ranks compute elementwise
+what all want whole; they send either what comes in there or what goes out, whichever is less.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lazyten.ir.ops import Op
 from lazyten.sharding.splits import Split
 
 Splits = Mapping[Node, Split]
-WORK = frozenset({Op.REDUCE, Op.GATHER, Op.SCATTER})
+WORK = frozenset({Op.REDUCE, Op.GATHER, Op.SCATTER, Op.SCAN})
 
 
 def chosen(order: Sequence[Node], roots: Sequence[Node], splits: Splits) -> Splits:
@@ -43,8 +43,8 @@ def _taken_apart(node: Node, splits: Splits) -> list[Node]:
     split = splits.get(node)
     if split is None:
         return []
-    return [s for s, axis in zip(node.src, split.takes, strict=True)
-            if axis is not None and s in splits and splits[s].axis == axis]
+    return [s for s, cut in zip(node.src, split.takes, strict=True)
+            if cut is not None and s in splits and splits[s].cut == cut]
 
 
 def _taken_whole(node: Node, splits: Splits) -> list[Node]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from lazyten.ir.collective import Collective, Group
 from lazyten.ir.node import Node, cast, expand, make, move, rebuild, reshape
 from lazyten.ir.ops import Op
+from lazyten.ir.scan import packed, part
 from lazyten.sharding.choosing import Splits
-from lazyten.sharding.splits import Split
+from lazyten.sharding.splits import Cut, Split, divided
 
 LABEL = "for lt.shard, whose values all ranks look at alike"
 _REDUCTIONS = {Op.ADD: "sum", Op.MAX: "max"}
@@ -31,9 +32,8 @@ class Local:
         if split is None:
             self.wholes[node] = rebuild(node, tuple([self.whole(s) for s in node.src]))
             return
-        made = split.local([self.whole(s) if axis is None or i == split.base
-                            else self._part(s, axis)
-                            for i, (s, axis) in enumerate(zip(node.src, split.takes, strict=True))])
+        made = split.local([self.whole(s) if cut is None else self._part(s, cut)
+                            for s, cut in zip(node.src, split.takes, strict=True)])
         if split.combiner is None:
             self.parts[node] = made
         else:
@@ -45,19 +45,21 @@ class Local:
             self.wholes[node] = self._joined(node)
         return self.wholes[node]
 
-    def _part(self, node: Node, axis: int) -> Node:
-        """This rank's part of an axis."""
+    def _part(self, node: Node, cut: Cut) -> Node:
+        """This rank's part."""
         split = self.splits.get(node)
-        if split is not None and split.axis == axis:
+        if split is not None and split.cut == cut:
             return self.parts[node]
-        length = node.shape[axis] // self.group.size
-        if node.op is Op.EXPAND and node.src[0].shape[axis] == 1:
-            shape = tuple(length if i == axis else n for i, n in enumerate(node.shape))
-            return expand(self.whole(node.src[0]), shape)
+        outer, n = node.shape[:cut.axis], node.shape[cut.axis]
+        if node.op is Op.EXPAND and node.src[0].shape[cut.axis] == 1:
+            return expand(self.whole(node.src[0]), divided(node.shape, cut.axis, self.group.size))
+        shape = (*outer, cut.before, n // cut.before, *node.shape[cut.axis + 1:])
+        length = n // cut.before // self.group.size
         first = self.group.rank * length
-        bounds = tuple((first, first + length) if i == axis else (0, n)
-                       for i, n in enumerate(node.shape))
-        return move(Op.SHRINK, self.whole(node), bounds, node.place)
+        bounds = tuple((first, first + length) if i == cut.axis + 1 else (0, n)
+                       for i, n in enumerate(shape))
+        own = move(Op.SHRINK, reshape(self.whole(node), shape), bounds, node.place)
+        return reshape(own, divided(node.shape, cut.axis, self.group.size))
 
     def _joined(self, node: Node) -> Node:
         """The parts of all ranks; of what is whole before, that."""
@@ -65,12 +67,21 @@ class Local:
             return self.whole(node.src[0])
         if node.op is Op.EXPAND:
             return expand(self.whole(node.src[0]), node.shape)
-        axis, part = self.splits[node].axis, self.parts[node]
-        assert axis is not None
-        rows = self._collective("all_gather", part, node)
-        order = list(range(1, len(rows.shape)))
-        order.insert(axis, 0)
-        return reshape(move(Op.PERMUTE, rows, tuple(order)), node.shape)
+        cut, own = self.splits[node].cut, self.parts[node]
+        assert cut is not None
+        if node.op is Op.SCAN:
+            return packed([self._gathered(part(own, own.arg, i, (n.numel,)), Cut(1), node)
+                           for i, n in enumerate(own.arg.outputs)], node.arg)
+        return self._gathered(own, cut, node)
+
+    def _gathered(self, own: Node, cut: Cut, of: Node) -> Node:
+        """The parts of all ranks, joined."""
+        rows, ranks = self._collective("all_gather", own, of), self.group.size
+        outer, n, inner = own.shape[:cut.axis], own.shape[cut.axis], own.shape[cut.axis + 1:]
+        apart = reshape(rows, (ranks, *outer, cut.before, n // cut.before, *inner))
+        order = list(range(1, len(apart.shape)))
+        order.insert(cut.axis + 1, 0)
+        return reshape(move(Op.PERMUTE, apart, tuple(order)), (*outer, n * ranks, *inner))
 
     def _summed(self, node: Node, split: Split, made: Node) -> Node:
         """What the ranks' summands are together, and with what they are to be combined with."""

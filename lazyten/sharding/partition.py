@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten.ir.collective import Group, Sharding
-from lazyten.ir.node import Node, rewrite, toposort
+from lazyten.ir.node import Node, const, move, rewrite, toposort
 from lazyten.ir.ops import Op
-from lazyten.sharding.choosing import Splits, chosen
+from lazyten.sharding.choosing import chosen
 from lazyten.sharding.joining import joined
 from lazyten.sharding.local import Local
-from lazyten.sharding.splits import Split, split_of
+from lazyten.sharding.spreading import possible
 from lazyten.support.errors import ArgumentError
 
 
@@ -21,6 +21,7 @@ def partitioned(roots: Sequence[Node]) -> Sequence[Node]:
     """What this rank computes of a graph that all have: the same roots, whole, without SHARD
     nodes."""
     annotations = [n.arg for n in toposort(roots) if n.op is Op.SHARD]
+    roots = rewrite(roots, _cut_before_padding) if annotations else roots
     by_group: dict[Group, Sharding] = {a.group: a for a in annotations}
     if len(by_group) > 1 and (None in (grids := {a.mesh for a in annotations}) or len(grids) > 1):
         raise ArgumentError("shard: values that are computed together are shared out by groups of "
@@ -36,10 +37,27 @@ def unannotated(roots: Sequence[Node]) -> Sequence[Node]:
     return rewrite(roots, lambda n: n.src[0] if n.op is Op.SHARD else None)
 
 
+def _cut_before_padding(node: Node) -> Node | None:
+    """What is cut of a padded value, as what is cut of it, and then padded: often all, or none."""
+    if node.op is not Op.SHRINK or node.src[0].op is not Op.PAD:
+        return None
+    padded, = node.src
+    x, = padded.src
+    bounds, pads = [], []
+    for (start, stop), (before, _), n in zip(node.arg, padded.arg, x.shape, strict=True):
+        first, end = max(start, before), min(stop, before + n)
+        if first >= end:
+            return const(0, node.dtype, node.shape)
+        bounds.append((first - before, end - before))
+        pads.append((first - start, stop - end))
+    cut = move(Op.SHRINK, x, tuple(bounds), node.place)
+    return move(Op.PAD, cut, tuple(pads), node.place)
+
+
 def _by_group(roots: Sequence[Node], sharding: Sharding) -> list[Node]:
     """The graph of this rank of one group."""
     order = toposort(roots)
-    splits = chosen(order, roots, _possible(order, sharding.group))
+    splits = chosen(order, roots, possible(order, sharding.group))
     first = 1 + max([n.arg.serial for n in order if n.op is Op.COLLECTIVE], default=-1)
     local = Local(sharding.group, splits, sharding.device, serial=first)
     for node in order:
@@ -48,14 +66,3 @@ def _by_group(roots: Sequence[Node], sharding: Sharding) -> list[Node]:
         else:
             local.add(node)
     return joined([local.whole(r) for r in roots], first)
-
-
-def _possible(order: Sequence[Node], group: Group) -> Splits:
-    """How nodes can be computed apart, if those before them are."""
-    splits: dict[Node, Split] = {}
-    for node in order:
-        axes = [splits[s].axis if s in splits else None for s in node.src]
-        split = split_of(node, axes, group)
-        if split is not None:
-            splits[node] = split
-    return splits

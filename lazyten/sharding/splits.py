@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.collective import Group
@@ -15,13 +15,30 @@ from lazyten.ir.node import (
     const,
     elementwise,
     gather,
+    move,
     moved_or_made,
     reduce,
     scatter,
 )
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, SPECS, Op
+from lazyten.ir.scan import Body
 
-Axes = Sequence[int | None]
+
+class Cut(NamedTuple):
+    """Where ranks share an array out: along an axis, in each of the `before` equal intervals of it,
+    as is left of an outer axis that it was joined with."""
+
+    axis: int
+    before: int = 1
+
+    def divides(self, shape: Shape, ranks: int) -> bool:
+        """Whether ranks can share it out evenly."""
+        return shape[self.axis] % (self.before * ranks) == 0
+
+
+Cuts = Sequence[Cut | None]
+PACKED = Cut(-1)
+"""That of a SCAN whose rows are of a rank's part of each value."""
 Local = Callable[[Sequence[Node]], Node]
 
 
@@ -29,35 +46,52 @@ Local = Callable[[Sequence[Node]], Node]
 class Split:
     """How ranks compute a node apart.
 
-    axis: of the result, of which each rank has a part; None if each has a summand of all of it.
-    takes: for each source the axis of which a rank takes its part; None where it takes all. local:
+    cut: of the result, of which each rank has a part; None if each has a summand of all of it.
+    takes: for each source the cut of which a rank takes its part; None where it takes all. local:
     what this rank computes of these. combiner: joins summands. base: of the node's sources one
     that is combined with their sum.
     """
 
-    axis: int | None
-    takes: tuple[int | None, ...]
+    cut: Cut | None
+    takes: tuple[Cut | None, ...]
     local: Local
     combiner: Op | None = None
     base: int | None = None
 
 
-def split_of(node: Node, axes: Axes, group: Group) -> Split | None:
+def split_of(node: Node, cuts: Cuts, group: Group) -> Split | None:
     """How the ranks of a group compute a node apart whose sources they have parts of; None where
-    they do not. axes: of each source, the axis that is cut; None for a whole one."""
+    they do not. cuts: of each source; None for a whole one."""
     if not node.numel:
         return None
     if node.op is Op.SHARD and node.arg.group == group:
         return _begun(node, group)
-    rule = _RULES.get(node.op)
-    return None if rule is None or all(a is None for a in axes) else rule(node, axes, group)
+    if node.op is Op.SHRINK and cuts[0] == PACKED:
+        return _rows_of_one(node)
+    rule, cuts = _RULES.get(node.op), [None if c == PACKED else c for c in cuts]
+    return None if rule is None or all(c is None for c in cuts) else rule(node, cuts, group)
+
+
+def _rows_of_one(node: Node) -> Split | None:
+    """Rows of one value of a scan whose values are cut."""
+    body: Body = node.src[0].arg
+    steps, (start, stop) = node.arg
+    wanted = [i for i, n in enumerate(body.outputs)
+              if (start, stop) == (body.starts[i], body.starts[i] + n.numel)]
+
+    def own(src: Sequence[Node]) -> Node:
+        own_body: Body = src[0].arg
+        first = own_body.starts[wanted[0]]
+        return move(Op.SHRINK, src[0], (
+            steps, (first, first + own_body.outputs[wanted[0]].numel)), node.place)
+    return Split(Cut(1), (PACKED,), own) if wanted else None
 
 
 def _begun(node: Node, group: Group) -> Split | None:
     """A value that a rank takes its part of; whole if ranks cannot share it out evenly, as another
     group's ranks have shared out the axis before."""
-    axis: int = node.arg.axis
-    return None if node.shape[axis] % group.size else Split(axis, (axis,), lambda src: src[0])
+    cut = Cut(node.arg.axis)
+    return Split(cut, (cut,), lambda src: src[0]) if cut.divides(node.shape, group.size) else None
 
 
 def _made(node: Node, arg: Any = None) -> Local:
@@ -66,11 +100,11 @@ def _made(node: Node, arg: Any = None) -> Local:
                                      node.arg if arg is None else arg, node.place)
 
 
-def _elementwise(node: Node, axes: Axes, group: Group) -> Split:
-    """Of sources that are cut along different axes, the axis of the largest."""
-    sizes = {i: _unexpanded(s).numel for i, s in enumerate(node.src) if axes[i] is not None}
-    axis = axes[max(sizes, key=sizes.__getitem__)]
-    return Split(axis, (axis,) * len(node.src), _made(node))
+def _elementwise(node: Node, cuts: Cuts, group: Group) -> Split:
+    """Of sources that are cut in different ways, as the largest is."""
+    sizes = {i: _unexpanded(s).numel for i, s in enumerate(node.src) if cuts[i] is not None}
+    cut = cuts[max(sizes, key=sizes.__getitem__)]
+    return Split(cut, (cut,) * len(node.src), _made(node))
 
 
 def _unexpanded(node: Node) -> Node:
@@ -79,38 +113,40 @@ def _unexpanded(node: Node) -> Node:
     return node
 
 
-def _reduce(node: Node, axes: Axes, group: Group) -> Split | None:
+def _reduce(node: Node, cuts: Cuts, group: Group) -> Split | None:
     combiner, reduced = node.arg
-    if axes[0] not in reduced:
-        return Split(axes[0], (axes[0],), _made(node))
+    cut, = cuts
+    assert cut is not None
+    if cut.axis not in reduced:
+        return Split(cut, (cut,), _made(node))
     if combiner is Op.MUL:
         return None
     wide = dt.float32 if node.dtype.is_half else node.dtype  # rounded once, when it is whole
 
     def summand(src: Sequence[Node]) -> Node:
         return reduce(cast(src[0], wide), combiner, reduced)
-    return Split(None, (axes[0],), summand, combiner)
+    return Split(None, (cut,), summand, combiner)
 
 
-def _move(node: Node, axes: Axes, group: Group) -> Split | None:
-    axis = axes[0]
-    assert axis is not None
-    found = _MOVES[node.op](node.src[0].shape, node.arg, axis, group.size)
-    return None if found is None else Split(found[0], (axis,), _made(node, found[1]))
+def _move(node: Node, cuts: Cuts, group: Group) -> Split | None:
+    cut, = cuts
+    assert cut is not None
+    found = _MOVES[node.op](node.src[0].shape, node.arg, cut, group.size)
+    return None if found is None else Split(found[0], (cut,), _made(node, found[1]))
 
 
-def _gather(node: Node, axes: Axes, group: Group) -> Split | None:
+def _gather(node: Node, cuts: Cuts, group: Group) -> Split | None:
     """Rows that ranks have parts of: each finds 0 for those of others. So a sum finds them."""
     at: int = node.arg
-    x, where = axes
-    if where == at:
-        return Split(at, (None, at), _made(node))
-    if x == at:
-        return None if node.dtype.is_stored else Split(
-            None, (at, None), lambda src: gather(src[0], at, _own(src[1], src[0].shape[at], group)),
+    x, where = cuts
+    if where is not None and where.axis == at:
+        return Split(where, (None, where), _made(node))
+    if x is not None and x.axis == at:
+        return None if x.before > 1 or node.dtype.is_stored else Split(
+            None, (x, None), lambda src: gather(src[0], at, _own(src[1], src[0].shape[at], group)),
             Op.MAX if node.dtype is dt.bool_ else Op.ADD)
-    axis = x if where is None else where
-    return Split(axis, (axis, axis), _made(node))
+    cut = x if where is None else where
+    return Split(cut, (cut, cut), _made(node))
 
 
 def _own(positions: Node, length: int, group: Group) -> Node:
@@ -120,75 +156,79 @@ def _own(positions: Node, length: int, group: Group) -> Node:
     return elementwise(Op.SUB, wide, first)
 
 
-def _scatter(node: Node, axes: Axes, group: Group) -> Split | None:
+def _scatter(node: Node, cuts: Cuts, group: Group) -> Split | None:
     at, combiner = node.arg
-    beside = [a for a in axes if a is not None and a != at]
+    beside = [c for c in cuts if c is not None and c.axis != at]
     if beside:
         return Split(beside[0], (beside[0],) * 3, _made(node))
-    if axes[0] == at:
-        return Split(at, (at, None, None), lambda src: scatter(
+    base = cuts[0]
+    if base is not None:
+        return None if base.before > 1 else Split(base, (base, None, None), lambda src: scatter(
             src[0], at, _own(src[1], src[0].shape[at], group), src[2], combiner))
     if combiner not in (Op.ADD, Op.MAX):
         return None  # the last of several values stays: they must be in order
     identity = SPECS[combiner].identity
     assert identity is not None
     nothing = const(identity(node.dtype), node.dtype, node.shape)
-    return Split(None, (None, at, at), lambda src: scatter(nothing, at, src[1], src[2], combiner),
+    cut = cuts[1] or cuts[2]
+    return Split(None, (None, cut, cut), lambda src: scatter(nothing, at, src[1], src[2], combiner),
                  combiner, base=0)
 
 
-# ---- movements: (shape, argument, axis that is cut, ranks) -> the axis after it, and the argument
-# for parts; None where a part is not made of one part
+# ---- movements: (shape, argument, cut, ranks) -> the cut after it, and the argument for parts;
+# None where a part is not made of one part
 
-Moved = tuple[int, Any] | None
+Moved = tuple[Cut, Any] | None
 
 
-def _divided(shape: Shape, axis: int, ranks: int) -> Shape:
+def divided(shape: Shape, axis: int, ranks: int) -> Shape:
+    """That of a rank's part."""
     return tuple(n // ranks if i == axis else n for i, n in enumerate(shape))
 
 
-def _reshape(shape: Shape, arg: Shape, axis: int, ranks: int) -> Moved:
-    """Parts are whole intervals of what stands behind the axes before: an axis with the same ones
-    before it has these intervals, too, if ranks share it out evenly."""
-    before = math.prod(shape[:axis])
-    for i, n in enumerate(arg):
-        if math.prod(arg[:i]) == before and n % ranks == 0:
-            return i, _divided(arg, i, ranks)
+def _reshape(shape: Shape, arg: Shape, cut: Cut, ranks: int) -> Moved:
+    """Ranks share out each of as many intervals of the elements as stand before the cut. So do they
+    of any axis within which these begin, if that is even."""
+    intervals = math.prod(shape[:cut.axis]) * cut.before
+    for i in range(len(arg)):
+        before, rest = divmod(intervals, math.prod(arg[:i]))
+        if not rest and before and Cut(i, before).divides(arg, ranks):
+            return Cut(i, before), divided(arg, i, ranks)
     return None
 
 
-def _permute(shape: Shape, arg: Shape, axis: int, ranks: int) -> Moved:
-    return arg.index(axis), arg
+def _permute(shape: Shape, arg: Shape, cut: Cut, ranks: int) -> Moved:
+    return Cut(arg.index(cut.axis), cut.before), arg
 
 
-def _expand(shape: Shape, arg: Shape, axis: int, ranks: int) -> Moved:
-    return axis, _divided(arg, axis, ranks)
+def _expand(shape: Shape, arg: Shape, cut: Cut, ranks: int) -> Moved:
+    return cut, divided(arg, cut.axis, ranks)
 
 
-def _pad(shape: Shape, arg: Any, axis: int, ranks: int) -> Moved:
-    return (axis, arg) if arg[axis] == (0, 0) else None
+def _pad(shape: Shape, arg: Any, cut: Cut, ranks: int) -> Moved:
+    return (cut, arg) if arg[cut.axis] == (0, 0) else None
 
 
-def _shrink(shape: Shape, arg: Any, axis: int, ranks: int) -> Moved:
-    if arg[axis] != (0, shape[axis]):
+def _shrink(shape: Shape, arg: Any, cut: Cut, ranks: int) -> Moved:
+    if arg[cut.axis] != (0, shape[cut.axis]):
         return None
-    own = (0, shape[axis] // ranks)
-    return axis, tuple(own if i == axis else bounds for i, bounds in enumerate(arg))
+    own = (0, shape[cut.axis] // ranks)
+    return cut, tuple(own if i == cut.axis else bounds for i, bounds in enumerate(arg))
 
 
-def _flip(shape: Shape, arg: Any, axis: int, ranks: int) -> Moved:
-    return None if axis in arg else (axis, arg)
+def _flip(shape: Shape, arg: Any, cut: Cut, ranks: int) -> Moved:
+    return None if cut.axis in arg else (cut, arg)
 
 
-def _shear(shape: Shape, arg: Any, axis: int, ranks: int) -> Moved:
-    return None if axis in arg[:2] else (axis, arg)
+def _shear(shape: Shape, arg: Any, cut: Cut, ranks: int) -> Moved:
+    return None if cut.axis in arg[:2] else (cut, arg)
 
 
-_MOVES: Mapping[Op, Callable[[Shape, Any, int, int], Moved]] = {
+_MOVES: Mapping[Op, Callable[[Shape, Any, Cut, int], Moved]] = {
     Op.RESHAPE: _reshape, Op.PERMUTE: _permute, Op.EXPAND: _expand, Op.PAD: _pad,
     Op.SHRINK: _shrink, Op.FLIP: _flip, Op.SHEAR: _shear}
 
-_RULES: Mapping[Op, Callable[[Node, Axes, Group], Split | None]] = {
+_RULES: Mapping[Op, Callable[[Node, Cuts, Group], Split | None]] = {
     **dict.fromkeys((*ELEMENTWISE, *IDENTITY_OPS, Op.CONTIGUOUS), _elementwise),
     **dict.fromkeys(_MOVES, _move),
     Op.REDUCE: _reduce,

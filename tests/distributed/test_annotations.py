@@ -14,7 +14,7 @@ LINES = [{"batch": "rows", "model": "columns"}, {"batch": "columns", "model": "r
 NAMED: list[dict[str, Any]] = [
     {"model": model, "jit": jit, "lines": lines, "columns": 1 + jit, "seed": 1, "dtype": "float64"}
     for model in ("Perceptron", "Convolutions", "Attention", "Recurrence")
-    for jit, lines in ((False, LINES[2]), (True, LINES[0]), (True, LINES[3]))]
+    for jit, lines in ((False, LINES[2]), (True, LINES[0]))]
 SPEC = st.fixed_dictionaries({
     "model": st.sampled_from(["Perceptron", "Convolutions", "Attention", "Recurrence"]),
     "jit": st.booleans(), "lines": st.sampled_from(LINES), "columns": st.sampled_from([1, 2]),
@@ -22,14 +22,14 @@ SPEC = st.fixed_dictionaries({
 
 
 @needs_mpi
-@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("size", [2, 4])
 def test_models_learn_as_on_one_rank(size: int) -> None:
     assert printed(size, "sharding:equal", NAMED).count("done") == size
 
 
 @needs_mpi
 @settings(max_examples=1, suppress_health_check=list(HealthCheck))
-@given(specs=st.lists(SPEC, min_size=5, max_size=5))
+@given(specs=st.lists(SPEC, min_size=4, max_size=4))
 def test_random_annotations_learn_as_on_one_rank(specs: list[dict[str, Any]]) -> None:
     for size in (2, 4):
         assert printed(size, "sharding:equal", specs).count("done") == size

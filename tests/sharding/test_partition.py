@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,8 @@ from lazyten.ir.node import (
     toposort,
 )
 from lazyten.ir.ops import Op
+from lazyten.ir.scan import Body, part, scan
+from lazyten.ir.scan import leaf as scan_leaf
 from lazyten.sharding.partition import partitioned
 from lazyten.support.errors import ArgumentError
 
@@ -162,9 +166,24 @@ def _converted(x: Node, others: list[Node], b: int, c: int) -> Node:
     return cast(make(Op.CONTIGUOUS, narrow, (cast(x, narrow),)), dt.int64)
 
 
+def _scanned(x: Node, others: list[Node], b: int, c: int) -> Node:
+    """Rows that a state is carried along; now and then the state of all is looked at."""
+    length, *shape = x.shape
+    if length < 2 or not shape or x.numel > 600:
+        return x
+    row, state, same = (scan_leaf(i, tuple(shape), x.dtype) for i in range(3))
+    seen = expand(reduce(state, Op.ADD, [b % len(shape)]), state.shape) if c % 3 else state
+    after = elementwise(Op.ADD, elementwise(Op.MUL, seen, same), row)
+    body = Body((after, elementwise(Op.MAX, after, row)), 1, 1, length, bool(c % 2))
+    first = move(Op.SHRINK, x, ((c % length, c % length + 1), *((0, n) for n in shape)))
+    whole = [y for y in others if y.numel == first.numel]
+    rows = scan(body, [x], [whole[0] if whole else first], [first])
+    return part(rows, body, b % 2, tuple(shape)) if c % 4 else rows
+
+
 _STEPS: tuple[Callable[[Node, list[Node], int, int], Node], ...] = (
     _elementwise, _reduced, _reshaped, _permuted, _expanded, _cut_and_padded, _flipped, _windows,
-    _gathered, _scattered, _converted, _elementwise, _reduced)
+    _gathered, _scattered, _converted, _elementwise, _reduced, _reshaped, _reshaped, _scanned)
 
 
 def graph(steps: list[Step], annotated: Annotate) -> list[Node]:
@@ -175,7 +194,7 @@ def graph(steps: list[Step], annotated: Annotate) -> list[Node]:
               annotated(reshape(elementwise(Op.MUL, iota(36), iota(36)), (6, 6)), 0, 1),
               reshape(iota(72), (6, 12)), reshape(iota(72), (12, 6))]
     for kind, a, b, c in steps:
-        x = values[a % len(values)]
+        x = values[-1 - a % 3 if a % 4 else a % len(values)]
         if kind >= len(_STEPS):
             axis, grid_axis = b % len(x.shape), c % 2
             y = annotated(x, axis, grid_axis) if x.shape[axis] % (2, 3)[grid_axis] == 0 else x
@@ -212,12 +231,11 @@ def together(per_rank: list[list[Node]], leaf: Array) -> list[list[Array]]:
     return [[value(rank, root) for root in roots] for rank, roots in enumerate(per_rank)]
 
 
-def check(steps: list[Step]) -> int:
-    """Each rank's values are those of one; gives how many collectives there were."""
+def check(build: Callable[[Annotate], list[Node]]) -> None:
+    """Each rank's values are those of one."""
     leaf = np.arange(72, dtype=np.int64) * 7 % 31 - 9
-    plain = graph(steps, lambda x, axis, grid_axis: x)
-    expected = evaluate(plain, {0: leaf})
-    roots = [list(partitioned(graph(steps, annotating(rank)))) for rank in range(6)]
+    expected = evaluate(build(lambda x, axis, grid_axis: x), {0: leaf})
+    roots = [list(partitioned(build(annotating(rank)))) for rank in range(6)]
     orders = [[(n.arg.serial, n.arg.kind, n.shape) for n in collectives(toposort(r))]
               for r in roots]
     assert all(order == orders[0] for order in orders)
@@ -225,17 +243,40 @@ def check(steps: list[Step]) -> int:
     for values in together(roots, leaf):
         for found, wanted in zip(values, expected, strict=True):
             np.testing.assert_array_equal(found, wanted)
-    return len(orders[0])
 
 
 STEPS = st.lists(st.tuples(st.integers(0, len(_STEPS) + 5), *[st.integers(0, 40)] * 3),
                  min_size=2, max_size=14)
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(steps=STEPS)
 def test_six_ranks_compute_what_one_does(steps: list[Step]) -> None:
-    check(steps)
+    check(partial(graph, steps))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_long_programs_of_six_ranks(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(120):
+        check(partial(graph, [
+            (random.randrange(len(_STEPS) + 6), *(random.randrange(41) for _ in range(3)))
+            for _ in range(random.randrange(4, 16))]))
+
+
+def test_a_part_is_no_interval_of_what_begins_within_it() -> None:
+    x = leaf((8, 9), dtype=dt.int64)
+
+    def sums(annotated: Annotate) -> list[Node]:
+        return [reduce(reshape(annotated(x, 0, 0), (6, 12)), Op.ADD, [1]),
+                reduce(reshape(annotated(x, 1, 1), (6, 12)), Op.ADD, [0])]
+    check(sums)
+
+
+def test_rows_that_are_cut_in_intervals_are_looked_up() -> None:
+    x, words = leaf((4, 6, 3), dtype=dt.int64), elementwise(Op.MUL, *[expand(
+        reshape(iota(25), (25, 1)), (25, 3))] * 2)
+    check(lambda annotated: [gather(reshape(annotated(x, 1, 1), (24, 3)), 0, words)])
 
 
 def counted(build: Callable[[Annotate], list[Node]]) -> list[tuple[str, tuple[int, ...]]]:

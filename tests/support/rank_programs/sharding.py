@@ -64,7 +64,7 @@ class Attention(nn.Module):
 
 
 class Recurrence(nn.Module):
-    """What has no rule is computed whole."""
+    """Steps in a row, of a batch in parts."""
 
     def __init__(self, shard: Shard) -> None:
         super().__init__()
