@@ -163,7 +163,7 @@ def _table(points: dict[int, dict[str, Any]], works: dict[str, dict[bool, Work]]
 def _plot(path: str, points: dict[int, dict[str, Any]], works: dict[str, dict[bool, Work]],
           network: Network, cores: int) -> None:
     from matplotlib.figure import Figure
-    figure = Figure(figsize=(8, 4), layout="constrained")
+    figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots(1, len(works))
     for axis, (name, work) in zip(axes, works.items(), strict=True):
         batch = BATCHES[name][-1]
@@ -179,7 +179,7 @@ def _plot(path: str, points: dict[int, dict[str, Any]], works: dict[str, dict[bo
         axis.set(title=name, xscale="log", yscale="log", xlabel="ranks", ylabel="ms a step")
         axis.yaxis.set_major_formatter("{x:g}")
         axis.yaxis.set_minor_formatter("{x:g}")
-        axis.legend(fontsize="small", loc="upper right", bbox_to_anchor=(1, 0.75))
+        axis.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.13))
     figure.savefig(path, dpi=100)
 
 
