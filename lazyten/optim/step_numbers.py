@@ -4,19 +4,29 @@
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from sys import getrefcount
 from typing import Any, Protocol
+
+import numpy as np
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
+from lazyten.storage.device import executor
+from lazyten.storage.storage import Buffer
 
 Formula = Callable[[Any, Any], Any]
 Place = tuple[int, str, int]
 """Of an option: the number of its group, its name and its place in a tuple."""
+Key = tuple[str, int, int, DType, str]
+"""Of a number in memory: its name, its group, which of the counts of steps there it belongs to, its
+type and its device."""
 
 
 class Owner(Protocol):
@@ -92,6 +102,48 @@ class Numbers:
     def given(self, name: str, compute: Callable[[], float]) -> Tensor:
         """Another number that changes: the caller computes it."""
         return self._owner._input(name, self._number, self._age, self._p, compute)
+
+
+class HeldNumber:
+    """Memory with a number that changes: the same each time, unless somebody still knows it with
+    the number from before, such as what was recorded of a step and is not computed."""
+
+    __slots__ = ("_buffer", "_dtype", "_stored", "_value", "device")
+
+    def __init__(self, dtype: DType, device: str) -> None:
+        self._dtype, self.device = dtype, device
+        self._value = math.nan
+        self._stored = np.zeros(1, dtype.numpy)
+        self._buffer: Buffer | None = None
+
+    def memory(self, value: float) -> Buffer:
+        """Memory with this number."""
+        if self._value != value or self._buffer is None:
+            if -_LARGE < value < _LARGE:
+                self._stored[0] = value
+            else:
+                self._stored = ops.encode(np.array([value]), self._dtype)
+            if self._buffer is None or self.references() > _ALONE:
+                self._buffer = Buffer.from_numpy(self._stored, self._dtype, self.device)
+            else:
+                executor(self.device).copy_in(self._buffer.handle, self._stored)
+            self._value = value
+        return self._buffer
+
+    def references(self) -> int:
+        """How many references there are to the memory, as they are counted here."""
+        return getrefcount(self._buffer)
+
+
+def _references_if_alone() -> int:
+    held = HeldNumber(dt.float32, "")
+    held._buffer = object.__new__(Buffer)
+    return held.references()
+
+
+_ALONE = _references_if_alone()
+_LARGE = 1e38
+"""NumPy warns where a number is too large for a type."""
 
 
 def _at(group: Group, name: str, place: int) -> float:

@@ -140,24 +140,24 @@ def kept(storage: Storage) -> Callable[[], None]:
 def settle(storage: Storage, node: Node) -> None:
     """The value is what this node reads; no frame has a say in it any more."""
     with changing:
-        _settle(storage, node)
-
-
-def _settle(storage: Storage, node: Node) -> None:
-    storage._mark = UNMARKED
-    _stored_node.__set__(storage, node)
-    storage.__class__ = Storage
-    storage._frame = None
+        storage._mark = UNMARKED
+        _stored_node.__set__(storage, node)
+        storage.__class__ = Storage
+        storage._frame = None
 
 
 def settle_known(frame: Frame, known: Iterable[tuple[Storage, Node, Node]]) -> None:
     """The same for several, each with its template and what it reads, if the value is still what
     the template says: another thread may have changed it meanwhile, or asked for its node."""
+    set_node = _stored_node.__set__
     with changing:
         for storage, template, node in known:
             if storage.__class__ is Deferred and storage._frame is frame \
                     and storage._template is template:
-                _settle(storage, node)
+                storage._mark = UNMARKED
+                set_node(storage, node)
+                storage.__class__ = Storage
+                storage._frame = None
 
 
 def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:
@@ -253,7 +253,9 @@ def known_again(storage: Storage, frame: Frame, template: Node) -> bool:
     if flat.op is not _FLAT or node.shape != template.shape \
             or not isinstance(buffer, Buffer) or not frame.is_next(buffer, template):
         return False
-    if not know(storage, frame, node, template):
-        return False
+    with changing:
+        if storage.__class__ is not Storage or storage._node is not node:
+            return False
+        _set_known(storage, None, frame, template)
     frame.add(buffer)
     return True

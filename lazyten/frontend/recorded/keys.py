@@ -42,14 +42,16 @@ class Value:
     how gradients flow. Equal ones are one. A region (regions.py) is the template alone, and its
     moves are None."""
 
-    __slots__ = ("__weakref__", "detached", "keeps_graph", "leaf_number", "moves", "template",
-                 "was_freed")
+    __slots__ = ("__weakref__", "detached", "is_memory", "keeps_graph", "leaf_number", "moves",
+                 "template", "was_freed")
     template: Node
     moves: Any
     detached: bool
     leaf_number: int | None
     keeps_graph: bool
     was_freed: bool
+    is_memory: bool
+    """Whether it may be that it is simply in memory."""
 
 
 class _Kept(ReferenceType[Value]):
@@ -241,9 +243,9 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
 
 def _is_read_again(x: Handle[Any], storage: Storage, value: Value, frame: Frame) -> bool:
     """Whether a tensor that is simply in memory is in a frame what it was in the one before."""
-    if storage.was_freed or storage.retaining or storage.device != frame.device \
-            or value.moves is not x._moves or value.detached or value.keeps_graph \
-            or value.was_freed or not known_again(storage, frame, value.template):
+    if not value.is_memory or value.moves is not x._moves or storage.was_freed \
+            or storage.retaining or storage.device != frame.device \
+            or not known_again(storage, frame, value.template):
         return False
     leaf_id = storage.leaf_id
     return value.leaf_number == (None if leaf_id is None else frame.leaf_number(leaf_id))
@@ -269,6 +271,7 @@ def interned(template: Node, moves: Any, detached: bool, leaf_number: int | None
         found = Value()
         found.template, found.moves, found.detached, found.leaf_number = key[:4]
         found.keeps_graph, found.was_freed = keeps_graph, was_freed
+        found.is_memory = not (detached or keeps_graph or was_freed)
         kept = _values[key] = _Kept(found, _gone)
         kept.key = key
     return found
