@@ -86,7 +86,7 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     possible, them alone: what is wrong with the others comes up where they are asked for."""
     known = frame.known_storages()
     alone = _pending(frame, known, asked)
-    due = alone | _due(known, asked, alone)
+    due = _due(known, asked, alone)
     try:
         _compute_if_possible(frame, known, (due, alone), {})
     except IndexingError:
@@ -102,9 +102,11 @@ def write(frame: Frame, written: Mapping[Storage, Node], asked: Sequence[Storage
     asked for, with what is due. Nothing is changed where that cannot be computed. mark: what those
     that are written have until somebody else reads or changes them."""
     known = frame.known_storages()
-    pending = _pending(frame, known, asked)
-    alone = {s: t for s, t in pending.items() if s not in written}
-    due = alone | {s: t for s, t in _due(known, asked, alone).items() if s not in written}
+    alone = _pending(frame, known, asked)
+    if not known.keys().isdisjoint(written):
+        known = {s: t for s, t in known.items() if s not in written}
+        alone = {s: t for s, t in alone.items() if s not in written}
+    due = _due(known, asked, alone)
     _compute_if_possible(frame, known, (due, alone), written, mark)
     for storage in asked:
         storage.companions = ()
@@ -127,8 +129,7 @@ def _compute_if_possible(frame: Frame, known: Mapping[Storage, Node],
 def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, Node],
              written: Mapping[Storage, Node], mark: Callable[[], Any]) -> None:
     """Compute what is due, and what storages are changed to."""
-    others = {} if len(due) == len(known) else \
-        {s: t for s, t in known.items() if s not in due and s not in written}
+    others = {} if len(due) == len(known) else {s: t for s, t in known.items() if s not in due}
     realized = frame.realized.copy()  # other threads add to it
     if due or written:
         templates = (*due.values(), *written.values())
@@ -216,15 +217,17 @@ def forget() -> None:
 
 def _due(known: Mapping[Storage, Node], asked: Iterable[Storage],
          alone: Mapping[Storage, Node]) -> dict[Storage, Node]:
-    """Of what is known in a frame, besides what is computed alone: what came out of the same
+    """What is computed alone, and of what else is known in a frame, what came out of the same
     backward passes as what is asked for, what was written in place, and what is wanted after the
     step."""
-    if len(alone) == len(known):
-        return {}
-    passes = {id(s.companions): s.companions for s in asked}
-    joined = {r() for group in passes.values() for r in group}
-    return {s: t for s, t in known.items() if s not in alone and s.__class__ is Deferred
-            and (s in joined or s.version or t in _wanted)}
+    due = {**alone}
+    if len(alone) < len(known):
+        passes = {id(s.companions) for s in asked if s.companions}
+        for s, template in known.items():
+            if s not in due and s.__class__ is Deferred \
+                    and (s.version or id(s.companions) in passes or template in _wanted):
+                due[s] = template
+    return due
 
 
 def _pending(frame: Frame, known: Mapping[Storage, Node],

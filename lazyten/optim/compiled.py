@@ -22,9 +22,9 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import reshape
 from lazyten.operators.math import shapes
 from lazyten.optim import recorded_step
+from lazyten.optim.last_step import Last, Step
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.recorded_step import Last, Step
 from lazyten.optim.step_numbers import (
     HeldNumber,
     Key,
@@ -36,7 +36,6 @@ from lazyten.optim.step_numbers import (
 )
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
-from lazyten.storage.storage import Buffer
 from lazyten.support.errors import ArgumentError, JitError, LazytenError
 from lazyten.support.grad_mode import enable_grad, no_grad
 from lazyten.support.remembered import Remembered

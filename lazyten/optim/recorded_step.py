@@ -8,10 +8,8 @@ function depends on. These numbers are computed anew for each step.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import is_
 from typing import Any, NamedTuple, Protocol
 
 from lazyten.execution import frame_runs
@@ -23,20 +21,31 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape
 from lazyten.ir.ops import Op
+from lazyten.optim.last_step import (
+    About,
+    Compute,
+    Last,
+    Number,
+    Step,
+    again,
+    ages_of,
+    as_last,
+    count,
+    frame_of,
+    last_of,
+    names_of,
+    values_of,
+)
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
 from lazyten.optim.step_numbers import HeldNumber, Key, Numbers, Owner, scalar_type
 from lazyten.storage import levels
 from lazyten.storage.deferred import Deferred, know
-from lazyten.storage.frames import Frame, NeedsValue, here, memory_of
+from lazyten.storage.frames import Frame, NeedsValue, here
 from lazyten.storage.storage import UNMARKED, Storage
 from lazyten.support.errors import LazytenError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
-
-Compute = Callable[[], float]
-Mark = Callable[[], None]
-_NO_STATE: State = {}
 
 
 class Repeatable(Owner, Protocol):
@@ -69,128 +78,27 @@ class Part(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number that is computed for each step, and the template of the source that it was."""
-
-    held: HeldNumber
-    compute: Compute
-    template: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a step did: operand -> its storage's new template. states: those it was taken with."""
-
-    states: Sequence[State]
-    numbers: Sequence[Number]
-    writes: Sequence[tuple[int, Node]]
-
-
-@dataclass(frozen=True, slots=True)
-class Last:
-    """The last step of an optimizer: if the next is about the same, it does the same.
-
-    checked: the options. names: of what the states have; kept: their tensors, in storages that have
-    `mark` as long as nobody else reads or changes them. values: what parameters and gradients were
-    in their frame. first: the number of the first source for states.
-    """
-
-    checked: list[Any]
-    params: list[Tensor]
-    states: list[State]
-    names: list[str]
-    ages: list[int]
-    kept: list[Tensor]
-    storages: list[Storage]
-    values: list[Value]
-    first: int
-    step: Step
-    mark: Mark
-
-
-class About(NamedTuple):
-    """What a step is about: states; tensors that it reads or writes, parameters and gradients by
-    turns before those of states; the frame that knows them; and what it writes."""
-
-    states: Sequence[State]
-    operands: list[Tensor]
-    frame: Frame
-    writes: Sequence[tuple[int, Node]]
-
-
 def step(optimizer: Repeatable) -> bool:
     """Take a step, and compute it, if a frame knows all that it takes."""
     if not keys.is_on() or not optimizer._is_repeatable:
         return False
     with no_grad():
         last = optimizer._last
-        about = None if last is None else _as_last(optimizer, last)
+        about = None if last is None else as_last(optimizer, last)
         if about is None:
             optimizer._last = None
             about = _looked_up(optimizer)
     if about is None:
         return False
-    states, operands, frame, writes = about
+    frame, last = about.frame, optimizer._last
     frame.recorded += 1
     frame_runs.note_step(frame)
-    last = optimizer._last
-    asked = [s for x in operands if (s := x._storage).__class__ is Deferred]
-    written = {operands[n]._storage: template for n, template in writes}
     try:
-        frame_runs.write(frame, written, asked, UNMARKED if last is None else last.mark)
+        frame_runs.write(frame, about.written, about.asked, UNMARKED if last is None else last.mark)
     except LazytenError:
-        _count(states, -1)
+        count(about.states, -1)
         raise
     return True
-
-
-def _as_last(optimizer: Repeatable, last: Last) -> About | None:
-    """The step that was taken last, if the next one is about the same."""
-    groups = optimizer.param_groups
-    if last.checked is not optimizer._checked or any(isinstance(g["lr"], Tensor) for g in groups):
-        return None
-    params = [p for group in groups for p in group["params"] if p._grad is not None]
-    states = _states_of(optimizer, params)
-    if not _are(params, last.params) or not _are(states, last.states):
-        return None
-    kept = [v for state in states for v in state.values() if isinstance(v, Tensor)]
-    mark = last.mark
-    untouched = [s for x in kept if (s := x._storage)._mark is mark and not x._moves
-                 and x._lineage is None and s.leaf_id is None]
-    if not _are(kept, last.kept) or untouched != last.storages \
-            or _names(states) != last.names \
-            or _ages(states) != last.ages:
-        return None
-    given = [x for p in params for x in (p, p._grad)]
-    frame = _frame_of(given)
-    if frame is None or _values(given, frame) != last.values or len(frame.sources) != last.first:
-        return None
-    frame.add_all([memory_of(s._node) for s in untouched])
-    writes = _again(last.step, frame)
-    return None if writes is None else About(states, given + kept, frame, writes)
-
-
-def _are(some: Sequence[object], others: Sequence[object]) -> bool:
-    """Whether these are the same objects."""
-    return len(some) == len(others) and all(map(is_, some, others))
-
-
-def _states_of(optimizer: Repeatable, params: Sequence[Tensor]) -> list[State]:
-    """Their states; the same one of all that have none."""
-    states = optimizer._states
-    return [states.get(p) or _NO_STATE for p in params]
-
-
-def _names(states: Sequence[State]) -> list[str]:
-    """What there is in states."""
-    return [name for state in states for name in state]
-
-
-def _ages(states: Sequence[State]) -> list[int]:
-    """How many steps each has taken more than the first."""
-    first = states[0].get("step", 0)
-    return [state.get("step", first) - first for state in states]
 
 
 def _looked_up(optimizer: Repeatable) -> About | None:
@@ -201,35 +109,31 @@ def _looked_up(optimizer: Repeatable) -> About | None:
     given = [x for part in parts for x in (part.p, part.grad)]
     kept = [v for part in parts for v in part.state.values() if isinstance(v, Tensor)]
     operands, states = [*given, *kept], [part.state for part in parts]
-    frame = _frame_of(given)
+    frame = frame_of(given[0], given[1::2])
     options = _options(optimizer, parts)
-    values = None if frame is None else _values(given, frame)
+    values = None if frame is None else values_of(given, frame)
     if frame is None or options is None or values is None:
         return None
     place = _placed(kept, frame)
-    others = _values(kept, frame) if place is None else []
+    others = values_of(kept, frame) if place is None else []
     if others is None:
         return None
     key = (tuple(values), tuple(others), place, options)
     known = optimizer._steps.get(key)
     writes = None
     if known is not None and all(map(_is_same, known.states, states)):
-        writes = _again(known, frame)
+        writes = again(known, frame)
     if writes is None:
         if place is not None:
             others = _known(kept, place, frame)
         writes = _record(optimizer, parts, operands, [*values, *others], frame, key)
-    elif known is not None and place is not None and optimizer._checked:
-        params = [part.p for part in parts]
-        optimizer._last = Last(
-            optimizer._checked, params, _states_of(optimizer, params), _names(states),
-            _ages(states), kept, [x._storage for x in kept], values, place.first, known,
-            partial(_nothing))
-    return None if writes is None else About(states, operands, frame, writes)
-
-
-def _nothing() -> None:
-    return None
+    elif known is not None and place is not None:
+        optimizer._last = last_of(optimizer, given, kept, values, place.first, known)
+    if writes is None:
+        return None
+    storages = [x._storage for x in operands]
+    return About(states, frame, {storages[n]: template for n, template in writes},
+                 [s for s in storages if s.__class__ is Deferred])
 
 
 def _is_same(state: State, another: State) -> bool:
@@ -250,23 +154,6 @@ def _parts(optimizer: Repeatable) -> list[Part]:
                 if isinstance(state.get("step"), Tensor):
                     return []
                 found.append(Part(p, grad, state, group, number))
-    return found
-
-
-def _frame_of(given: Sequence[Tensor]) -> Frame | None:
-    """The frame that knows the gradients, which are between parameters, or a new one."""
-    for grad in given[1::2]:
-        frame: Frame | None = grad._storage._frame
-        if frame is not None:
-            return frame if keys.goes_on_in(frame) else None
-    return keys.begun(given[0]._storage.device)
-
-
-def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
-    found: list[Value] = []
-    if not keys.add_to_key(operands, found, [], frame) \
-            or keys.are_read_alone(zip(operands, found, strict=True)):
-        return None
     return found
 
 
@@ -304,7 +191,7 @@ def _known(tensors: Sequence[Tensor], place: Place, frame: Frame) -> list[Value]
     for number, x in enumerate(tensors, place.first):
         node = x._storage._node
         know(x._storage, frame, node, frame.numbered(number, node.shape))
-    values = _values(tensors, frame)
+    values = values_of(tensors, frame)
     assert values is not None, "what is in memory has values"
     return values
 
@@ -319,8 +206,8 @@ def _options(optimizer: Repeatable, parts: Sequence[Part]) -> Hashable | None:
         optimizer._known_options = optimizer._checked, found
     if found is None:
         return None
-    ages = _ages([part.state for part in parts])
-    names = _names([part.state for part in parts])
+    states = [part.state for part in parts]
+    ages, names = ages_of(states), names_of(states)
     return found, tuple(ages), tuple([part.number for part in parts]), tuple(names)
 
 
@@ -337,23 +224,6 @@ def _fixed_options(optimizer: Repeatable) -> Hashable | None:
                 found.append((name, *[(type(v), bool(v) if (number, name, i) in varying else v)
                                       for i, v in enumerate(listed)]))
     return varying, tuple(found)
-
-
-def _again(known: Step, frame: Frame) -> Sequence[tuple[int, Node]] | None:
-    """Count a step; what it writes, if its numbers are the sources that they were."""
-    _count(known.states, 1)
-    for number in known.numbers:
-        memory = number.held.memory(number.compute())
-        if frame.source(memory, ()) is not number.template:
-            _count(known.states, -1)
-            return None
-    return known.writes
-
-
-def _count(states: Sequence[State], by: int) -> None:
-    for state in states:
-        if "step" in state:
-            state["step"] += by
 
 
 def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Tensor],
