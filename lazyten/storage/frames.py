@@ -192,11 +192,16 @@ class Frame:
                 before.append(found)
         return found
 
-    def is_next(self, buffer: Buffer, template: Node) -> bool:
-        """Whether this is the template that memory would have as a new source."""
-        number, before = len(self.sources), self._before
-        return number < len(before) and before[number] is template \
-            and template.dtype is buffer.dtype and not self._found_in_graphs
+    def reads_again(self, buffer: object, template: Node) -> bool:
+        """Add memory as a new source, if this is the template that it has as such."""
+        sources, before = self.sources, self._before
+        number = len(sources)
+        if number >= len(before) or before[number] is not template or self._found_in_graphs \
+                or not isinstance(buffer, Buffer) or template.dtype is not buffer.dtype:
+            return False
+        self._numbers[buffer] = number
+        sources.append(buffer)
+        return True
 
     def memory(self, storage: Storage, buffer: Buffer) -> Node:
         """The template of what a storage's memory has now, where it may have another the next time,

@@ -24,7 +24,6 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.deferred import Deferred, known_again, known_template
 from lazyten.storage.frames import Frame, go_on, here, under_way
 from lazyten.storage.placement import Device, default_device
-from lazyten.storage.storage import Storage
 from lazyten.support import grad_mode
 from lazyten.support.location import is_our_class
 
@@ -207,8 +206,10 @@ def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
 def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
     storage, lineage, value = x._storage, x._lineage, x._value
-    if value.__class__ is Value and lineage is None and storage._mark is not frame.mark \
-            and _is_read_again(x, storage, value, frame):
+    if value.__class__ is Value and value.is_memory and lineage is None \
+            and value.moves is x._moves and storage._mark is not frame.mark \
+            and known_again(storage, frame, value.template) \
+            and value.leaf_number == frame.leaf_number(storage.leaf_id):
         return value
     if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
         return interned(source, None, False, None, False, False)
@@ -239,16 +240,6 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     if value.__class__ is not Region:
         x._value = found
     return found
-
-
-def _is_read_again(x: Handle[Any], storage: Storage, value: Value, frame: Frame) -> bool:
-    """Whether a tensor that is simply in memory is in a frame what it was in the one before."""
-    if not value.is_memory or value.moves is not x._moves or storage.was_freed \
-            or storage.retaining or storage.device != frame.device \
-            or not known_again(storage, frame, value.template):
-        return False
-    leaf_id = storage.leaf_id
-    return value.leaf_number == (None if leaf_id is None else frame.leaf_number(leaf_id))
 
 
 def are_read_alone(operands: Iterable[tuple[Handle[Any], Value]]) -> bool:
