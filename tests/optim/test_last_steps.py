@@ -221,13 +221,13 @@ def test_what_a_program_does_before_a_step_is_seen(maker: str, act: Any, at: int
 @pytest.mark.parametrize("act", [_schedule, _clip, _accumulate, _look])
 def test_a_step_like_the_last_one_is_not_looked_up(act: Any,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    training, looked_up = Training("AdamW"), recorded_step._looked_up
+    training, parts = Training("AdamW"), recorded_step._parts
     found: list[object] = []
 
     def look(optimizer: Any) -> Any:
         found.append(optimizer)
-        return looked_up(optimizer)
-    monkeypatch.setattr(recorded_step, "_looked_up", look)
+        return parts(optimizer)
+    monkeypatch.setattr(recorded_step, "_parts", look)
     training.optimizer.step()  # which the scheduler wants to come first
     for step in range(10):
         training.take(_nothing, act, False)
