@@ -140,24 +140,24 @@ def kept(storage: Storage) -> Callable[[], None]:
 def settle(storage: Storage, node: Node) -> None:
     """The value is what this node reads; no frame has a say in it any more."""
     with changing:
-        storage._mark = UNMARKED
-        _stored_node.__set__(storage, node)
-        storage.__class__ = Storage
-        storage._frame = None
+        _settle(storage, node)
+
+
+def _settle(storage: Storage, node: Node) -> None:
+    storage._mark = UNMARKED
+    _stored_node.__set__(storage, node)
+    storage.__class__ = Storage
+    storage._frame = None
 
 
 def settle_known(frame: Frame, known: Iterable[tuple[Storage, Node, Node]]) -> None:
     """The same for several, each with its template and what it reads, if the value is still what
     the template says: another thread may have changed it meanwhile, or asked for its node."""
-    set_node = _stored_node.__set__
     with changing:
         for storage, template, node in known:
             if storage.__class__ is Deferred and storage._frame is frame \
                     and storage._template is template:
-                storage._mark = UNMARKED
-                set_node(storage, node)
-                storage.__class__ = Storage
-                storage._frame = None
+                _settle(storage, node)
 
 
 def know(storage: Storage, frame: Frame, node: Node, template: Node) -> bool:

@@ -217,7 +217,7 @@ class Frame:
         """What LEAF has in a template, below 0: one that is made anew for each step has another id
         then."""
         numbers = self.leaf_numbers
-        if leaf_id not in numbers:  # None is
+        if leaf_id is not None and leaf_id not in numbers:
             self._leaf_ids.append(leaf_id)
             numbers[leaf_id] = -len(self._leaf_ids)
         return numbers[leaf_id]
