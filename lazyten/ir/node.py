@@ -440,7 +440,7 @@ def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | Non
     """
     order: list[Node] = []
     seen = set() if seen is None else seen
-    opened: list[tuple[Node, Iterator[Node]]] = []  # whose sources are walked, and what goes on then
+    opened: list[tuple[Node, Iterator[Node]]] = []  # nodes in whose sources it is, and where from
     walk = iter(roots)
     while True:
         for node in walk:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from sys import getrefcount
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.storage.device import executor
+from lazyten.storage.held_memory import HeldMemory
 from lazyten.storage.storage import Buffer
 
 Formula = Callable[[Any, Any], Any]
@@ -105,43 +104,28 @@ class Numbers:
 
 
 class HeldNumber:
-    """Memory with a number that changes: the same each time, unless somebody still knows it with
-    the number from before, such as what was recorded of a step and is not computed."""
+    """A number that changes, in memory that serves again where it may."""
 
-    __slots__ = ("_buffer", "_dtype", "_stored", "_value", "device")
+    __slots__ = ("_device", "_dtype", "_held", "_stored", "_value")
 
     def __init__(self, dtype: DType, device: str) -> None:
-        self._dtype, self.device = dtype, device
+        self._dtype, self._device = dtype, device
         self._value = math.nan
         self._stored = np.zeros(1, dtype.numpy)
-        self._buffer: Buffer | None = None
+        self._held = HeldMemory()
 
     def memory(self, value: float) -> Buffer:
         """Memory with this number."""
-        if self._value != value or self._buffer is None:
-            if -_LARGE < value < _LARGE:
-                self._stored[0] = value
-            else:
-                self._stored = ops.encode(np.array([value]), self._dtype)
-            if self._buffer is None or self.references() > _ALONE:
-                self._buffer = Buffer.from_numpy(self._stored, self._dtype, self.device)
-            else:
-                executor(self.device).copy_in(self._buffer.handle, self._stored)
-            self._value = value
-        return self._buffer
-
-    def references(self) -> int:
-        """How many references there are to the memory, as they are counted here."""
-        return getrefcount(self._buffer)
+        if self._value == value:
+            return self._held.present
+        if -_LARGE < value < _LARGE:
+            self._stored[0] = value
+        else:
+            self._stored = ops.encode(np.array([value]), self._dtype)
+        self._value = value
+        return self._held.filled(self._stored, self._dtype, self._device)
 
 
-def _references_if_alone() -> int:
-    held = HeldNumber(dt.float32, "")
-    held._buffer = object.__new__(Buffer)
-    return held.references()
-
-
-_ALONE = _references_if_alone()
 _LARGE = 1e38
 """NumPy warns where a number is too large for a type."""
 
