@@ -7,7 +7,7 @@ What was written in place, and what came out of the same backward pass, is compu
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 from weakref import WeakSet, ref
@@ -24,7 +24,7 @@ from lazyten.storage import history
 from lazyten.storage.deferred import Deferred, settle_known
 from lazyten.storage.frames import Frame, end, looked, memory_of, template_in
 from lazyten.storage.history import HEAVY
-from lazyten.storage.storage import Buffer, Storage
+from lazyten.storage.storage import UNMARKED, Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
 from lazyten.support.remembered import Remembered
@@ -86,7 +86,7 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     possible, them alone: what is wrong with the others comes up where they are asked for."""
     known = frame.known_storages()
     alone = _pending(frame, known, asked)
-    due = alone | _due(known, asked, alone)
+    due = _due(known, asked, alone)
     try:
         _compute_if_possible(frame, known, (due, alone), {})
     except IndexingError:
@@ -96,53 +96,57 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
         storage.companions = ()
 
 
-def write(frame: Frame, written: Mapping[Storage, Node], asked: Sequence[Storage]) -> None:
-    """Change some of the storages that are asked for to what is recorded in a frame, and compute
-    all of them with what is due. Nothing is changed where that cannot be computed."""
+def write(frame: Frame, written: Mapping[Storage, Node], asked: Sequence[Storage],
+          mark: Callable[[], Any] = UNMARKED) -> None:
+    """Change some storages to what is recorded in a frame, and compute that, and those that are
+    asked for, with what is due. Nothing is changed where that cannot be computed. mark: what those
+    that are written have until somebody else reads or changes them."""
     known = frame.known_storages()
-    pending = _pending(frame, known, asked)
-    alone = {s: t for s, t in pending.items() if s not in written}
-    due = alone | {s: t for s, t in _due(known, asked, alone).items() if s not in written}
-    _compute_if_possible(frame, known, (due, alone), written)
+    alone = _pending(frame, known, asked)
+    if not known.keys().isdisjoint(written):
+        known = {s: t for s, t in known.items() if s not in written}
+        alone = {s: t for s, t in alone.items() if s not in written}
+    due = _due(known, asked, alone)
+    _compute_if_possible(frame, known, (due, alone), written, mark)
     for storage in asked:
         storage.companions = ()
 
 
 def _compute_if_possible(frame: Frame, known: Mapping[Storage, Node],
                          choices: tuple[Mapping[Storage, Node], Mapping[Storage, Node]],
-                         written: Mapping[Storage, Node]) -> None:
+                         written: Mapping[Storage, Node],
+                         mark: Callable[[], Any] = UNMARKED) -> None:
     """Compute the first of two choices, or if that is not possible, the second, which is less."""
     due, alone = choices
     try:
-        _compute(frame, known, due, written)
+        _compute(frame, known, due, written, mark)
     except LazytenError:
         if len(alone) == len(due):
             raise
-        _compute(frame, known, alone, written)
+        _compute(frame, known, alone, written, mark)
 
 
 def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, Node],
-             written: Mapping[Storage, Node]) -> None:
+             written: Mapping[Storage, Node], mark: Callable[[], Any]) -> None:
     """Compute what is due, and what storages are changed to."""
-    others = {} if len(due) == len(known) else \
-        {s: t for s, t in known.items() if s not in due and s not in written}
+    others = {} if len(due) == len(known) else {s: t for s, t in known.items() if s not in due}
     realized = frame.realized.copy()  # other threads add to it
     if due or written:
         templates = (*due.values(), *written.values())
         program = _program(frame, realized, templates, tuple(others.values()))
         try:
             nodes = _run(frame, realized, program, due, written)
-            for (storage, template), node in zip(due.items(), nodes, strict=False):
-                if storage.keeps_graph or others:  # what is made of it reads these bits
+            results = [*zip(due, templates, nodes, strict=False)]
+            for storage, template, node in results:
+                if others or storage.keeps_graph:  # what is made of it reads these bits
                     frame.realize(template, memory_of(node))
-            settle_known(frame, [(s, t, n) for (s, t), n in zip(due.items(), nodes, strict=False)
-                                 if not s.keeps_graph])
+            settle_known(frame, [r for r in results if not r[0].keeps_graph])
             if written:
                 changed = nodes[len(due):len(templates)]
                 if others:
                     for template, node in zip(written.values(), changed, strict=True):
                         frame.realize(template, memory_of(node))
-                Storage.store(zip(written, changed, strict=True))
+                Storage.store(zip(written, changed, strict=True), mark)
             if program.again:
                 for template, node in zip(program.again, nodes[len(templates):], strict=True):
                     frame.realize(template, memory_of(node))
@@ -213,15 +217,17 @@ def forget() -> None:
 
 def _due(known: Mapping[Storage, Node], asked: Iterable[Storage],
          alone: Mapping[Storage, Node]) -> dict[Storage, Node]:
-    """Of what is known in a frame, besides what is computed alone: what came out of the same
+    """What is computed alone, and of what else is known in a frame, what came out of the same
     backward passes as what is asked for, what was written in place, and what is wanted after the
     step."""
-    if len(alone) == len(known):
-        return {}
-    passes = {id(s.companions): s.companions for s in asked}
-    joined = {r() for group in passes.values() for r in group}
-    return {s: t for s, t in known.items() if s not in alone and s.__class__ is Deferred
-            and (s in joined or s.version or t in _wanted)}
+    due = {**alone}
+    if len(alone) < len(known):
+        passes = {id(s.companions) for s in asked if s.companions}
+        for s, template in known.items():
+            if s not in due and s.__class__ is Deferred \
+                    and (s.version or id(s.companions) in passes or template in _wanted):
+                due[s] = template
+    return due
 
 
 def _pending(frame: Frame, known: Mapping[Storage, Node],

@@ -440,24 +440,24 @@ def toposort(roots: Iterable[Node], into: Callable[[Node], Sequence[Node]] | Non
     """
     order: list[Node] = []
     seen = set() if seen is None else seen
-    open_nodes: list[Node] = []
-    walks = [iter(roots)]  # over the sources of these, after one over the roots
-    while walks:
-        for node in walks[-1]:
+    opened: list[tuple[Node, Iterator[Node]]] = []  # nodes in whose sources it is, and where from
+    walk = iter(roots)
+    while True:
+        for node in walk:
             if node in seen:
                 continue
             seen.add(node)
             sources = () if node in known else node.src if into is None else into(node)
             if sources:
-                open_nodes.append(node)
-                walks.append(iter(sources))
+                opened.append((node, walk))
+                walk = iter(sources)
                 break
             order.append(node)
         else:
-            walks.pop()
-            if open_nodes:
-                order.append(open_nodes.pop())
-    return order
+            if not opened:
+                return order
+            node, walk = opened.pop()
+            order.append(node)
 
 
 def rebuild(node: Node, src: tuple[Node, ...]) -> Node:

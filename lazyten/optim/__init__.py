@@ -10,6 +10,7 @@ Files, in reading order:
 - saved_state.py: An optimizer's options and state as a dict of numbers and tensors, and back.
 - compiled.py: `CompiledOptimizer`: a step that is recorded as a whole and compiled once.
 - recorded_step.py: A step that was taken before: what it writes is looked up, as one operation.
+- last_step.py: A step that is about the same as the last one, which does the same.
 - step_numbers.py: Numbers of a compiled step that change between steps: kernel inputs, by name.
 - formulas.py: Functions of numbers and of zero-dim tensors alike.
 - sgd.py: SGD, ASGD.

@@ -19,24 +19,28 @@ from lazyten.execution import background
 from lazyten.execution import realization as _realization
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir import ops
-from lazyten.ir.dtype import DType
 from lazyten.ir.node import reshape
 from lazyten.operators.math import shapes
 from lazyten.optim import recorded_step
+from lazyten.optim.last_step import Last, Step
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.recorded_step import Step
-from lazyten.optim.step_numbers import Numbers, Place, count_type, numbers_of, scalar_type
+from lazyten.optim.step_numbers import (
+    HeldNumber,
+    Key,
+    Numbers,
+    Place,
+    count_type,
+    numbers_of,
+    scalar_type,
+)
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
-from lazyten.storage.storage import Buffer
 from lazyten.support.errors import ArgumentError, JitError, LazytenError
 from lazyten.support.grad_mode import enable_grad, no_grad
 from lazyten.support.remembered import Remembered
 
 Params = Iterable[Any]
-Key = tuple[str, int, int, DType, str]
 
 
 class CompiledOptimizer(Optimizer):
@@ -51,7 +55,7 @@ class CompiledOptimizer(Optimizer):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._scalars: dict[Key, tuple[float, Buffer]] = {}
+        self._scalars: dict[Key, HeldNumber] = {}
         self._traced_scalars: dict[Key, Tensor] = {}
         self._skipped = None
         self._forget_step()
@@ -59,11 +63,13 @@ class CompiledOptimizer(Optimizer):
         self._checked: list[Any] = []
         self._known_options: tuple[list[Any], Any] = [], None
         self._steps: Remembered[Step] = Remembered(8, 2)
+        self._last: Last | None = None
         self._varying: frozenset[Place] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
         left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_before", "_counted",
-                    "_ages", "_steps", "_options", "_checked", "_known_options", "_varying"}
+                    "_ages", "_steps", "_last", "_options", "_checked", "_known_options",
+                    "_varying"}
         return {k: v for k, v in super().__getstate__().items() if k not in left_out}
 
     @property
@@ -239,37 +245,35 @@ class CompiledOptimizer(Optimizer):
         """A number as a zero-dim tensor: a kernel input, made anew only when it changes. age: which
         of the counts of steps in a group it belongs to."""
         trace = tracing.current()
+        dtype = scalar_type(like)
+        key = (name, number, age, dtype, like._storage.device)
         if trace is None:
-            memory = self._input_memory(name, number, age, like, compute)
+            memory = self._held(key).memory(compute())
             result: Tensor = Tensor._of(memory.node(()), like.device)
             return result
-        dtype = scalar_type(like)
-        key = (name, number, age, dtype, like.device)
         if key not in self._traced_scalars:
             node = trace.host_input(lambda: np.array([compute()], dtype.numpy), dtype, 1,
                                     like.device, f"{name}_{number}" if number else name)
             self._traced_scalars[key] = Tensor._of(reshape(node, ()), like.device)
         return self._traced_scalars[key]
 
-    def _input_memory(self, name: str, number: int, age: int, like: Tensor,
-                      compute: Callable[[], float]) -> Buffer:
-        """Memory with the number, outside of a trace."""
-        dtype, value = scalar_type(like), compute()
-        key = (name, number, age, dtype, like.device)
-        found = self._scalars.get(key)
-        if found is None or found[0] != value:
-            stored = ops.encode(np.array([value]), dtype)
-            found = self._scalars[key] = (value, Buffer.from_numpy(stored, dtype, like.device))
-        return found[1]
+    def _held(self, key: Key) -> HeldNumber:
+        """Memory for a number, outside of a trace."""
+        held = self._scalars.get(key)
+        if held is None:
+            held = self._scalars[key] = HeldNumber(*key[3:])
+        return held
 
     def _look_at_options(self) -> None:
         """Check the options, before anything is changed, and notice those that are not what they
         were at the last step."""
-        groups, values = self.param_groups, list[Any]()
+        groups, values, rates = self.param_groups, list[Any](), list[int]()
         for group in groups:
-            others = {**group, "lr": None}
-            values += others
-            values += others.values()
+            values += group
+            rates.append(len(values) + [*group].index("lr"))
+            values += group.values()
+        for place in rates:
+            values[place] = None  # they are looked at in each step
         if len(values) == len(self._checked) and all(map(is_, values, self._checked)):
             self._check_rates()
             return
@@ -283,7 +287,9 @@ class CompiledOptimizer(Optimizer):
     def _check_rates(self) -> None:
         """Before a step changes anything, look at what may have another value each time."""
         for group in self.param_groups:
-            check_positive(type(self).__name__, "lr", group["lr"])
+            rate = group["lr"]
+            if rate.__class__ is not float or not rate >= 0:
+                check_positive(type(self).__name__, "lr", rate)
 
     def _notice_options(self) -> None:
         """Find the numbers among the options that are not what they were at the last step: from now

@@ -8,7 +8,7 @@ function depends on. These numbers are computed anew for each step.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -21,18 +21,31 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape
 from lazyten.ir.ops import Op
+from lazyten.optim.last_step import (
+    About,
+    Compute,
+    Last,
+    Number,
+    Step,
+    again,
+    ages_of,
+    as_last,
+    count,
+    frame_of,
+    last_of,
+    names_of,
+    values_of,
+)
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers, Owner, scalar_type
+from lazyten.optim.step_numbers import HeldNumber, Key, Numbers, Owner, scalar_type
 from lazyten.storage import levels
 from lazyten.storage.deferred import Deferred, know
 from lazyten.storage.frames import Frame, NeedsValue, here
-from lazyten.storage.storage import Buffer, Storage
+from lazyten.storage.storage import UNMARKED, Storage
 from lazyten.support.errors import LazytenError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
-
-Compute = Callable[[], float]
 
 
 class Repeatable(Owner, Protocol):
@@ -41,6 +54,7 @@ class Repeatable(Owner, Protocol):
     defaults: Group
     param_groups: list[Group]
     _steps: Remembered[Step]
+    _last: Last | None
     _checked: list[Any]
     _known_options: tuple[list[Any], Hashable]
 
@@ -51,8 +65,7 @@ class Repeatable(Owner, Protocol):
     def _new_state(self, p: Tensor, group: Group) -> State: ...
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None: ...
-    def _input_memory(self, name: str, number: int, age: int, like: Tensor,
-                      compute: Compute) -> Buffer: ...
+    def _held(self, key: Key) -> HeldNumber: ...
 
 
 class Part(NamedTuple):
@@ -65,67 +78,62 @@ class Part(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number that is computed for each step, and the template of the source that it was."""
-
-    name: str
-    group: int
-    age: int
-    like: Tensor
-    compute: Compute
-    template: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a step did: operand -> its storage's new template. states: those it was taken with."""
-
-    states: Sequence[State]
-    numbers: Sequence[Number]
-    writes: Sequence[tuple[int, Node]]
-
-
 def step(optimizer: Repeatable) -> bool:
     """Take a step, and compute it, if a frame knows all that it takes."""
     if not keys.is_on() or not optimizer._is_repeatable:
         return False
-    parts = _parts(optimizer)
-    if not parts:
-        return False
-    given = [x for part in parts for x in (part.p, part.grad)]
-    kept = [v for part in parts for v in part.state.values() if isinstance(v, Tensor)]
-    operands = [*given, *kept]
     with no_grad():
-        frame = _frame_of(parts)
-        options = _options(optimizer, parts)
-        values = None if frame is None else _values(given, frame)
-        if frame is None or options is None or values is None:
-            return False
-        place = _placed(kept, frame)
-        others = _values(kept, frame) if place is None else []
-        if others is None:
-            return False
-        key = (tuple(values), tuple(others), place, options)
-        known = optimizer._steps.get(key)
-        writes = None
-        if known is not None and all(map(_is_same, known.states, [p.state for p in parts])):
-            writes = _again(optimizer, known, frame)
-        if writes is None:
-            if place is not None:
-                others = _known(kept, place, frame)
-            writes = _record(optimizer, parts, operands, [*values, *others], frame, key)
-    if writes is None:
+        last = optimizer._last
+        about = None if last is None else as_last(optimizer, last)
+        if about is None:
+            optimizer._last = None
+            about = _looked_up(optimizer)
+    if about is None:
         return False
+    frame, last = about.frame, optimizer._last
     frame.recorded += 1
     frame_runs.note_step(frame)
     try:
-        asked = [s for x in operands if (s := x._storage).__class__ is Deferred]
-        frame_runs.write(frame, {operands[n]._storage: template for n, template in writes}, asked)
+        frame_runs.write(frame, about.written, about.asked, UNMARKED if last is None else last.mark)
     except LazytenError:
-        _count([part.state for part in parts], -1)
+        count(about.states, -1)
         raise
     return True
+
+
+def _looked_up(optimizer: Repeatable) -> About | None:
+    """A step that was taken before, or that is recorded now."""
+    parts = _parts(optimizer)
+    if not parts:
+        return None
+    given = [x for part in parts for x in (part.p, part.grad)]
+    kept = [v for part in parts for v in part.state.values() if isinstance(v, Tensor)]
+    operands, states = [*given, *kept], [part.state for part in parts]
+    frame = frame_of(given[0], given[1::2])
+    options = _options(optimizer, parts)
+    values = None if frame is None else values_of(given, frame)
+    if frame is None or options is None or values is None:
+        return None
+    place = _placed(kept, frame)
+    others = values_of(kept, frame) if place is None else []
+    if others is None:
+        return None
+    key = (tuple(values), tuple(others), place, options)
+    known = optimizer._steps.get(key)
+    writes = None
+    if known is not None and all(map(_is_same, known.states, states)):
+        writes = again(known, frame)
+    if writes is None:
+        if place is not None:
+            others = _known(kept, place, frame)
+        writes = _record(optimizer, parts, operands, [*values, *others], frame, key)
+    elif known is not None and place is not None:
+        optimizer._last = last_of(optimizer, given, kept, values, place.first, known)
+    if writes is None:
+        return None
+    storages = [x._storage for x in operands]
+    return About(states, frame, {storages[n]: template for n, template in writes},
+                 [s for s in storages if s.__class__ is Deferred])
 
 
 def _is_same(state: State, another: State) -> bool:
@@ -146,23 +154,6 @@ def _parts(optimizer: Repeatable) -> list[Part]:
                 if isinstance(state.get("step"), Tensor):
                     return []
                 found.append(Part(p, grad, state, group, number))
-    return found
-
-
-def _frame_of(parts: Sequence[Part]) -> Frame | None:
-    """The frame that knows the gradients, or a new one."""
-    for part in parts:
-        frame: Frame | None = part.grad._storage._frame
-        if frame is not None:
-            return frame if keys.goes_on_in(frame) else None
-    return keys.begun(parts[0].p._storage.device)
-
-
-def _values(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
-    found: list[Value] = []
-    if not keys.add_to_key(operands, found, [], frame) \
-            or keys.are_read_alone(zip(operands, found, strict=True)):
-        return None
     return found
 
 
@@ -200,7 +191,7 @@ def _known(tensors: Sequence[Tensor], place: Place, frame: Frame) -> list[Value]
     for number, x in enumerate(tensors, place.first):
         node = x._storage._node
         know(x._storage, frame, node, frame.numbered(number, node.shape))
-    values = _values(tensors, frame)
+    values = values_of(tensors, frame)
     assert values is not None, "what is in memory has values"
     return values
 
@@ -215,9 +206,9 @@ def _options(optimizer: Repeatable, parts: Sequence[Part]) -> Hashable | None:
         optimizer._known_options = optimizer._checked, found
     if found is None:
         return None
-    first = parts[0].state.get("step", 0)
-    ages = [part.state.get("step", first) - first for part in parts]
-    return found, tuple(ages), tuple([part.number for part in parts])
+    states = [part.state for part in parts]
+    ages, names = ages_of(states), names_of(states)
+    return found, tuple(ages), tuple([part.number for part in parts]), tuple(names)
 
 
 def _fixed_options(optimizer: Repeatable) -> Hashable | None:
@@ -235,25 +226,6 @@ def _fixed_options(optimizer: Repeatable) -> Hashable | None:
     return varying, tuple(found)
 
 
-def _again(optimizer: Repeatable, known: Step,
-           frame: Frame) -> Sequence[tuple[int, Node]] | None:
-    """Count a step; what it writes, if its numbers are the sources that they were."""
-    _count(known.states, 1)
-    for number in known.numbers:
-        memory = optimizer._input_memory(number.name, number.group, number.age, number.like,
-                                         number.compute)
-        if frame.source(memory, ()) is not number.template:
-            _count(known.states, -1)
-            return None
-    return known.writes
-
-
-def _count(states: Sequence[State], by: int) -> None:
-    for state in states:
-        if "step" in state:
-            state["step"] += by
-
-
 def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Tensor],
             values: Sequence[Value], frame: Frame,
             key: Hashable) -> Sequence[tuple[int, Node]] | None:
@@ -263,12 +235,12 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
     before = [part.state.get("step") for part in parts]
 
     def given(name: str, number: int, age: int, like: Tensor, compute: Compute) -> Tensor:
-        key = name, number, age, scalar_type(like)
+        key = name, number, age, scalar_type(like), like._storage.device
         found = numbers.get(key)
         if found is None:
-            memory = optimizer._input_memory(name, number, age, like, compute)
-            template = frame.source(memory, ())
-            found = numbers[key] = Number(name, number, age, like, compute, template)
+            held = optimizer._held(key)
+            template = frame.source(held.memory(compute()), ())
+            found = numbers[key] = Number(held, compute, template)
         result: Tensor = stand_ins.read(found.template)
         return result
 

@@ -4,19 +4,28 @@
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
+import numpy as np
+
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
+from lazyten.storage.held_memory import HeldMemory
+from lazyten.storage.storage import Buffer
 
 Formula = Callable[[Any, Any], Any]
 Place = tuple[int, str, int]
 """Of an option: the number of its group, its name and its place in a tuple."""
+Key = tuple[str, int, int, DType, str]
+"""Of a number in memory: its name, its group, which of the counts of steps there it belongs to, its
+type and its device."""
 
 
 class Owner(Protocol):
@@ -92,6 +101,33 @@ class Numbers:
     def given(self, name: str, compute: Callable[[], float]) -> Tensor:
         """Another number that changes: the caller computes it."""
         return self._owner._input(name, self._number, self._age, self._p, compute)
+
+
+class HeldNumber:
+    """A number that changes, in memory that serves again where it may."""
+
+    __slots__ = ("_device", "_dtype", "_held", "_stored", "_value")
+
+    def __init__(self, dtype: DType, device: str) -> None:
+        self._dtype, self._device = dtype, device
+        self._value = math.nan
+        self._stored = np.zeros(1, dtype.numpy)
+        self._held = HeldMemory()
+
+    def memory(self, value: float) -> Buffer:
+        """Memory with this number."""
+        if self._value == value:
+            return self._held.present
+        if -_LARGE < value < _LARGE:
+            self._stored[0] = value
+        else:
+            self._stored = ops.encode(np.array([value]), self._dtype)
+        self._value = value
+        return self._held.filled(self._stored, self._dtype, self._device)
+
+
+_LARGE = 1e38
+"""NumPy warns where a number is too large for a type."""
 
 
 def _at(group: Group, name: str, place: int) -> float:

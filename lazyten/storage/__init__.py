@@ -12,6 +12,8 @@ Files, in reading order:
   unseen.
 - storage.py: What a tensor's values live in: `Buffer` is device memory, `Storage` a value that
   may change.
+- held_memory.py: Memory for small arrays that the host computes anew each time, such as numbers of
+  a step.
 - untyped.py: Storages as programs see them: which tensors share memory, and the bytes of a file.
 - placeholder.py: What stands in a graph where memory will be, when the graph is computed with other
   values.

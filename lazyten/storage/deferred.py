@@ -243,17 +243,21 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
 
 
 def known_again(storage: Storage, frame: Frame, template: Node) -> bool:
-    """Make what is simply in memory known by the template that it had in the step before, if it is
-    the next that a frame reads, as then."""
-    if storage.__class__ is not Storage or storage.keeps_graph or storage.shared is not None:
+    """Make what is simply in memory, and was, known by the template that it had in the step before,
+    if it is the next that a frame reads, as then."""
+    if storage.__class__ is not Storage or storage.keeps_graph or storage.shared is not None \
+            or storage.was_freed or storage.retaining or storage.device != frame.device:
         return False
     node = storage._node
     flat = node.src[0] if node.op is _SHAPED else node
-    buffer = flat.arg
     if flat.op is not _FLAT or node.shape != template.shape \
-            or not isinstance(buffer, Buffer) or not frame.is_next(buffer, template):
+            or not frame.reads_again(flat.arg, template):
         return False
-    if not know(storage, frame, node, template):
-        return False
-    frame.add(buffer)
+    with changing:
+        if storage.__class__ is not Storage or storage._node is not node:
+            return False
+        before = storage._template
+        storage._template = template
+        storage._mark = frame.mark
+    del before
     return True

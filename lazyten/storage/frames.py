@@ -89,6 +89,8 @@ _templates: Remembered[list[Node]] = Remembered(64, 64)
 """Those of the sources of frames that begin at a line."""
 MOST_TEMPLATES = 4096
 """Of one line."""
+_IN_MEMORY = frozenset({Op.BUFFER, Op.RESHAPE})
+"""What may read a source."""
 ROOM = 32
 """A list of storages that is no longer is not gone through."""
 
@@ -190,11 +192,16 @@ class Frame:
                 before.append(found)
         return found
 
-    def is_next(self, buffer: Buffer, template: Node) -> bool:
-        """Whether this is the template that memory would have as a new source."""
-        number, before = len(self.sources), self._before
-        return number < len(before) and before[number] is template \
-            and template.dtype is buffer.dtype and not self._found_in_graphs
+    def reads_again(self, buffer: object, template: Node) -> bool:
+        """Add memory as a new source, if this is the template that it has as such."""
+        sources, before = self.sources, self._before
+        number = len(sources)
+        if number >= len(before) or before[number] is not template or self._found_in_graphs \
+                or not isinstance(buffer, Buffer) or template.dtype is not buffer.dtype:
+            return False
+        self._numbers[buffer] = number
+        sources.append(buffer)
+        return True
 
     def memory(self, storage: Storage, buffer: Buffer) -> Node:
         """The template of what a storage's memory has now, where it may have another the next time,
@@ -209,10 +216,11 @@ class Frame:
     def leaf_number(self, leaf_id: int | None) -> int | None:
         """What LEAF has in a template, below 0: one that is made anew for each step has another id
         then."""
-        if leaf_id is not None and leaf_id not in self.leaf_numbers:
+        numbers = self.leaf_numbers
+        if leaf_id is not None and leaf_id not in numbers:
             self._leaf_ids.append(leaf_id)
-            self.leaf_numbers[leaf_id] = -len(self._leaf_ids)
-        return self.leaf_numbers[leaf_id]
+            numbers[leaf_id] = -len(self._leaf_ids)
+        return numbers[leaf_id]
 
     def leaf_id(self, number: Any) -> Any:
         """The id of a leaf; what else LEAF has, as rules for gradients make it, stays."""
@@ -325,13 +333,22 @@ class Frame:
     def known_storages(self) -> dict[Storage, Node]:
         """Those that got a value in this frame which is not computed, and its template."""
         found: dict[Storage, Node] = {}
+        mark, realized = self.mark, self.realized
         for reference in self.made:
             storage = reference()
             if storage is None:
                 continue
-            template = template_in(storage, self)
-            if template is not None and (self.buffer_of(template) if storage._frame is self
-                                         else storage.buffer) is None:
+            template = storage._template
+            if storage._mark is not mark:
+                continue
+            assert template is not None
+            if storage._frame is not self:
+                is_pending = storage.buffer is None
+            elif template.op in _IN_MEMORY or template in realized:
+                is_pending = self.buffer_of(template) is None
+            else:
+                is_pending = True
+            if is_pending:
                 found[storage] = template
         return found
 

@@ -280,13 +280,14 @@ class Storage:
             self.version += 1
 
     @staticmethod
-    def store(computed: Iterable[tuple[Storage, Node]]) -> None:
+    def store(computed: Iterable[tuple[Storage, Node]],
+              mark: Callable[[], Any] = UNMARKED) -> None:
         """`replace` for several, each by a node that reads memory: as that is computed, there will
-        be nothing to undo."""
+        be nothing to undo. mark: what they have until somebody else reads or changes them."""
         with changing:
             for storage, node in computed:
                 storage._node, storage.keeps_graph, storage.was_freed = node, False, False
-                storage._before, storage._mark, storage.companions = None, UNMARKED, ()
+                storage._before, storage._mark, storage.companions = None, mark, ()
                 storage.version += 1
 
     def note_before(self) -> None:

@@ -16,7 +16,8 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
 from lazyten.storage.frames import Frame
-from lazyten.storage.storage import Buffer, Storage
+from lazyten.storage.held_memory import HeldMemory
+from lazyten.storage.storage import Storage
 
 _new = object.__new__
 
@@ -77,7 +78,7 @@ class Entry:
     kind: Callable[..., Any] | None
     single: Value | None
     writes: tuple[Write, ...]
-    draws: tuple[tuple[Callable[[], Any], DType], ...]
+    draws: tuple[tuple[Callable[[], Any], DType, HeldMemory], ...]
     first: int
     weight: int
 
@@ -123,8 +124,8 @@ def _apart(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) -> Value
 def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any:
     """Do what an operation did, with these operands."""
     frame.recorded += entry.weight
-    for make_array, dtype in entry.draws:
-        frame.add(Buffer.from_numpy(make_array(), dtype, frame.device))
+    for make_array, dtype, held in entry.draws:
+        frame.add(held.filled(make_array(), dtype, frame.device))
     for number, _, template, keeps_graph, was_freed in entry.writes:
         defer(operands[number]._storage, frame, template, keeps_graph, was_freed)
     made: list[Any] = []

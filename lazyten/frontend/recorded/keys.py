@@ -24,7 +24,6 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.deferred import Deferred, known_again, known_template
 from lazyten.storage.frames import Frame, go_on, here, under_way
 from lazyten.storage.placement import Device, default_device
-from lazyten.storage.storage import Storage
 from lazyten.support import grad_mode
 from lazyten.support.location import is_our_class
 
@@ -42,14 +41,16 @@ class Value:
     how gradients flow. Equal ones are one. A region (regions.py) is the template alone, and its
     moves are None."""
 
-    __slots__ = ("__weakref__", "detached", "keeps_graph", "leaf_number", "moves", "template",
-                 "was_freed")
+    __slots__ = ("__weakref__", "detached", "is_memory", "keeps_graph", "leaf_number", "moves",
+                 "template", "was_freed")
     template: Node
     moves: Any
     detached: bool
     leaf_number: int | None
     keeps_graph: bool
     was_freed: bool
+    is_memory: bool
+    """Whether it may be that it is simply in memory."""
 
 
 class _Kept(ReferenceType[Value]):
@@ -205,8 +206,10 @@ def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
 def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
     storage, lineage, value = x._storage, x._lineage, x._value
-    if value.__class__ is Value and lineage is None and storage._mark is not frame.mark \
-            and _is_read_again(x, storage, value, frame):
+    if value.__class__ is Value and value.is_memory and lineage is None \
+            and value.moves is x._moves and storage._mark is not frame.mark \
+            and known_again(storage, frame, value.template) \
+            and value.leaf_number == frame.leaf_number(storage.leaf_id):
         return value
     if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
         return interned(source, None, False, None, False, False)
@@ -239,16 +242,6 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     return found
 
 
-def _is_read_again(x: Handle[Any], storage: Storage, value: Value, frame: Frame) -> bool:
-    """Whether a tensor that is simply in memory is in a frame what it was in the one before."""
-    if storage.was_freed or storage.retaining or storage.device != frame.device \
-            or value.moves is not x._moves or value.detached or value.keeps_graph \
-            or value.was_freed or not known_again(storage, frame, value.template):
-        return False
-    leaf_id = storage.leaf_id
-    return value.leaf_number == (None if leaf_id is None else frame.leaf_number(leaf_id))
-
-
 def are_read_alone(operands: Iterable[tuple[Handle[Any], Value]]) -> bool:
     """Whether one of these is not to be written in a frame: others see its memory, or it is read
     from memory though it keeps its graph."""
@@ -269,6 +262,7 @@ def interned(template: Node, moves: Any, detached: bool, leaf_number: int | None
         found = Value()
         found.template, found.moves, found.detached, found.leaf_number = key[:4]
         found.keeps_graph, found.was_freed = keeps_graph, was_freed
+        found.is_memory = not (detached or keeps_graph or was_freed)
         kept = _values[key] = _Kept(found, _gone)
         kept.key = key
     return found

@@ -21,6 +21,7 @@ from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import levels
 from lazyten.storage.frames import Frame, NeedsValue, Source, here
+from lazyten.storage.held_memory import HeldMemory
 from lazyten.storage.history import HEAVY
 from lazyten.storage.storage import Storage
 
@@ -133,7 +134,8 @@ class StandIns:
             single = None if results[0].value.moves else results[0].value
         self.made = [r.value.template for r in results if type(r) is Fresh]
         self.made += [w.template for w in writes]
-        return Entry(results, kind, single, tuple(writes), tuple(draws), first, self._weight())
+        drawn = tuple([(make_array, dtype, HeldMemory()) for make_array, dtype in draws])
+        return Entry(results, kind, single, tuple(writes), drawn, first, self._weight())
 
     def _weight(self) -> int:
         given = {*self.templates}

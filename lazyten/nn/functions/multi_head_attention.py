@@ -94,8 +94,9 @@ def multi_head_attention_forward(
 def each_of(tensors: Three, change: Callable[[Tensor], Tensor]) -> Three:
     """The three changed, such that what is one tensor stays one."""
     query, key, value = tensors
-    changed = {id(x): change(x) for x in tensors}
-    return changed[id(query)], changed[id(key)], changed[id(value)]
+    found = change(query)
+    other = found if key is query else change(key)
+    return found, other, found if value is query else other if value is key else change(value)
 
 
 def _attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float,

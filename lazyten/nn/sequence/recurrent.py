@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from lazyten.frontend import functions
@@ -43,6 +44,24 @@ def _computed(mode: str, x: Tensor, first: States, weights: Sequence[Weights], d
         outputs.append(output)
         last.append(tuple(states))
     return _beside(outputs), *(functions.stack(same) for same in zip(*last, strict=True))
+
+
+@recorded
+def _of_tensor(mode: str, x: Tensor, first: States | None, features: tuple[int, ...],
+               weights: Sequence[Weights], directions: int, dropout: float, training: bool,
+               batch_first: bool) -> States:
+    """The same of x as a layer is given it, whose states are of so many features: zeros where none
+    are given. The output is like x, and states are without N where x is."""
+    batched = x.ndim == 3
+    inner = x.transpose(0, 1) if batched and batch_first else x if batched else x.unsqueeze(1)
+    if first is None:
+        count, rows = len(weights), inner.shape[1]
+        first = tuple(functions.zeros((count, rows, n), dtype=x.dtype, device=x.device)
+                      for n in features)
+    found = _computed(mode, inner, first, weights, directions, dropout, training, None)
+    if not batched:
+        return tuple([y.squeeze(1) for y in found])
+    return (found[0].transpose(0, 1), *found[1:]) if batch_first else found
 
 
 def _beside(outputs: Sequence[Tensor]) -> Tensor:
@@ -176,13 +195,14 @@ class RNNBase(Module):
         self._check_input(input, (2, 3))
         x = self._converted(input)
         batched = x.ndim == 3
-        axis = 1 if self.batch_first or not batched else 0
-        x = x.transpose(0, 1) if batched and self.batch_first else x if batched else x.unsqueeze(1)
-        first = self._first_states(states, x, x.shape[1], batched)
-        output, last = self._layers(x, first, None)
-        if not batched:
-            return output.squeeze(1), self._result(tuple(s.squeeze(1) for s in last))
-        return output.transpose(0, 1) if axis else output, self._result(last)
+        axis = 1 if self.batch_first and batched else 0
+        self._check_steps(x.shape[axis])
+        if states is not None:
+            states = self._first_states(states, x, x.shape[1 - axis] if batched else 1, batched)
+        output, *last = _of_tensor(
+            self.mode, x, states, tuple(self._state_sizes()), self._weights, self._directions,
+            self.dropout, self.training, self.batch_first)
+        return output, self._result(tuple(last))
 
     def _packed(self, packed: PackedSequence, states: States | None) -> tuple[PackedSequence, Any]:
         """What forward() gives for packed sequences, padded in between."""
@@ -201,20 +221,20 @@ class RNNBase(Module):
 
     def _layers(self, x: Tensor, first: States, where: Layout | None) -> tuple[Tensor, States]:
         """All layers over x (T, N, features): the output of the last, and last states."""
-        if not x.shape[0]:
-            raise ShapeError(f"{type(self).__name__}: the input has no steps; give one or more")
+        self._check_steps(x.shape[0])
         there = None
         if where is not None and min(where.lengths) < x.shape[0]:
             there = (where.back >= 0).reshape(*x.shape[:2], 1)
-        weights = tuple([self._own_weights(names) for names in self._all_weights])
-        output, *last = _computed(self.mode, x, first, weights, self._directions, self.dropout,
-                                  self.training, there)
+        output, *last = _computed(self.mode, x, first, self._weights, self._directions,
+                                  self.dropout, self.training, there)
         return output, tuple(last)
 
-    def _own_weights(self, names: Sequence[str]) -> Weights:
-        """The parameters of these names, None for a kind that there is not."""
-        own = {name.partition("_l")[0]: getattr(self, name) for name in names}
-        return tuple([own.get(kind) for kind in KINDS])
+    @property
+    def _weights(self) -> tuple[Weights, ...]:
+        """The parameters of each layer and direction, None for a kind that there is not."""
+        names = _names(self.num_layers, self._directions, self.bias, bool(self.proj_size))
+        return tuple([tuple([None if name is None else getattr(self, name) for name in own])
+                      for own in names])
 
     # ---- states, and checks ----------------------------------------------------------------------
 
@@ -255,6 +275,10 @@ class RNNBase(Module):
     def _converted(self, x: Tensor) -> Tensor:
         return in_type_of(self.weight_ih_l0, x, type(self).__name__)
 
+    def _check_steps(self, count: int) -> None:
+        if not count:
+            raise ShapeError(f"{type(self).__name__}: the input has no steps; give one or more")
+
     def _check_input(self, x: Any, ranks: Sequence[int]) -> None:
         name = type(self).__name__
         if not isinstance(x, Tensor):
@@ -265,6 +289,17 @@ class RNNBase(Module):
             raise ShapeError(f"{name}: the input has shape {x.shape}; it needs {axes}"
                              f"{self.input_size}), (steps, {self.input_size}), or packed (elements,"
                              f" {self.input_size})")
+
+
+@lru_cache(64)
+def _names(layers: int, directions: int, bias: bool, projects: bool
+           ) -> tuple[tuple[str | None, ...], ...]:
+    """Of each layer and direction the name of each of the KINDS, None for one that there is not."""
+    there = [projects if kind == "weight_hr" else bias or not kind.startswith("bias")
+             for kind in KINDS]
+    return tuple([tuple([f"{kind}_l{layer}{suffix}" if is_there else None
+                         for kind, is_there in zip(KINDS, there, strict=True)])
+                  for layer in range(layers) for suffix in ("", "_reverse")[:directions]])
 
 
 class RNN(RNNBase):

@@ -1,0 +1,276 @@
+"""Steps of optimizers that are about the same as the last one (optim/last_step.py) do what they do
+where nothing is looked up, whatever a program does between them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from changing_programs import anew
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tensor_values import assert_alike
+
+import lazyten as lt
+from lazyten.optim import recorded_step
+from lazyten.optim.step_numbers import HeldNumber
+
+MAKERS: dict[str, Callable[[list[Any]], Any]] = {
+    "SGD": lambda ps: lt.optim.SGD(ps, lr=0.1),
+    "momentum": lambda ps: lt.optim.SGD(ps, lr=0.1, momentum=0.9, nesterov=True),
+    "AdamW": lambda ps: lt.optim.AdamW(ps, lr=0.05, betas=(0.8, 0.9)),
+    "NAdam": lambda ps: lt.optim.NAdam(ps, lr=0.05),
+}
+
+
+class Training:
+    """Two optimizers, the first of two groups of parameters."""
+
+    def __init__(self, maker: str) -> None:
+        self.rng = np.random.default_rng(7)
+        self.ps = [lt.nn.Parameter(lt.tensor(self.rng.normal(size=(2, 3)))) for _ in range(4)]
+        self.optimizer = MAKERS[maker]([{"params": self.ps[:2]}, {"params": [self.ps[2]],
+                                                                   "weight_decay": 0.1}])
+        self.other = lt.optim.Adam([self.ps[3]], lr=0.1)
+        self.scheduler = lt.optim.lr_scheduler.ExponentialLR(self.optimizer, 0.9)
+        self.seen: list[Any] = []
+
+    def loss(self) -> lt.Tensor:
+        x = lt.tensor(self.rng.normal(size=(2, 3)))
+        a, b, c, d = self.ps
+        return (a * x + b).sin().sum() + (c * d * x).square().mean() + (a - d).tanh().sum()
+
+    def take(self, before: Callable[[Training], object], between: Callable[[Training], object],
+             closure: bool) -> None:
+        """A step, with acts before its gradients are computed, and before the optimizers' steps."""
+        before(self)
+
+        def gradients() -> lt.Tensor:
+            self.optimizer.zero_grad()
+            self.other.zero_grad()
+            loss = self.loss()
+            loss.backward()
+            return loss
+        if closure:
+            self.seen.append(self.optimizer.step(gradients).item())
+        else:
+            gradients()
+            between(self)
+            self.optimizer.step()
+        self.other.step()
+        self.seen.append([p.detach().numpy().tolist() for p in self.ps])
+
+
+def _states(t: Training) -> list[lt.Tensor]:
+    return [v for s in t.optimizer.state.values() for v in s.values() if isinstance(v, lt.Tensor)]
+
+
+def _write_states(t: Training) -> None:
+    for x in _states(t):
+        x.mul_(0.5)
+
+
+def _read_states(t: Training) -> None:
+    t.seen.append(sum((x.abs().sum() for x in _states(t)), lt.zeros(())).item())
+
+
+def _write_states_outside(t: Training) -> None:
+    for x in _states(t)[:2]:
+        np.from_dlpack(x)[...] *= 0.5
+
+
+def _replace_states(t: Training) -> None:
+    for state in t.optimizer.state.values():
+        state.update({n: v * 2 for n, v in state.items() if isinstance(v, lt.Tensor)})
+
+
+def _rename_states(t: Training) -> None:
+    """What one was called another is, in the same order."""
+    for state in t.optimizer.state.values():
+        named = [n for n, v in state.items() if isinstance(v, lt.Tensor) and v.ndim]
+        values = [state.pop(n).abs() for n in named]
+        state.update(zip(reversed(named), values, strict=True))
+
+
+def _swap_names(t: Training) -> None:
+    """The same without other tensors."""
+    for state in t.optimizer.state.values():
+        named = [n for n, v in state.items() if isinstance(v, lt.Tensor) and v.ndim]
+        values = [state.pop(n) for n in named]
+        state.update(zip(reversed(named), values, strict=True))
+
+
+def _swap_states(t: Training) -> None:
+    """Their memory, or the order that they have in a state."""
+    first, *_, last = [s for s in t.optimizer.state.values() if s] or [{}, {}]
+    for name in [n for n, v in first.items() if isinstance(v, lt.Tensor)]:
+        first[name].data, last[name].data = last[name].data, first[name].data
+        first[name] = first.pop(name)
+
+
+def _count_on(t: Training) -> None:
+    for n, state in enumerate(t.optimizer.state.values()):
+        if "step" in state:
+            state["step"] += 1 + n
+
+
+def _move_a_parameter(t: Training) -> None:
+    """To the other group, in the order that all have."""
+    first, second = (group["params"] for group in t.optimizer.param_groups)
+    if len(first) > 1:
+        second.insert(0, first.pop())
+    else:
+        first.append(second.pop(0))
+
+
+def _load(t: Training) -> None:
+    t.optimizer.load_state_dict(t.optimizer.state_dict())
+
+
+def _freeze(t: Training) -> None:
+    t.ps[1].requires_grad_(not t.ps[1].requires_grad)
+
+
+def _no_gradient(t: Training) -> None:
+    t.ps[0].grad = None
+
+
+def _clip(t: Training) -> None:
+    lt.nn.utils.clip_grad_norm_(t.ps, 0.5)
+
+
+def _accumulate(t: Training) -> None:
+    t.loss().backward()
+
+
+def _write_gradient(t: Training) -> None:
+    if t.ps[0].grad is not None:
+        t.ps[0].grad = t.ps[0].grad * 0.5
+
+
+def _one_gradient(t: Training) -> None:
+    t.ps[0].grad = t.ps[2].grad
+
+
+def _write_parameter(t: Training) -> None:
+    with lt.no_grad():
+        t.ps[0].mul_(0.5)
+    t.ps[2].data = t.ps[2].data * 0.5
+
+
+def _share_parameter(t: Training) -> None:
+    array = t.ps[0].detach().numpy()
+    t.ps[0].data = lt.from_numpy(array)
+    array *= 0.5
+
+
+def _schedule(t: Training) -> None:
+    t.scheduler.step()
+
+
+def _options(t: Training) -> None:
+    t.optimizer.param_groups[1]["weight_decay"] += 0.1
+
+
+def _option_that_looks_equal(t: Training) -> None:
+    t.optimizer.param_groups[0]["maximize"] = int(not t.optimizer.param_groups[0]["maximize"])
+
+
+def _rate(t: Training) -> None:
+    t.optimizer.param_groups[0]["lr"] = 0 if t.optimizer.param_groups[0]["lr"] else 1e-2
+
+
+def _other_first(t: Training) -> None:
+    t.other.step()
+
+
+def _look(t: Training) -> None:
+    t.seen.append([None if p.grad is None else p.grad.sum().item() for p in t.ps])
+
+
+def _nothing(t: Training) -> None:
+    """As most steps are."""
+
+
+ACTS: list[Callable[[Training], None]] = [
+    _write_states, _read_states, _write_states_outside, _replace_states, _swap_states, _count_on,
+    _rename_states, _swap_names,
+    _move_a_parameter, _load, _freeze, _no_gradient, _clip, _accumulate, _write_gradient,
+    _one_gradient, _write_parameter, _share_parameter, _schedule, _options,
+    _option_that_looks_equal, _rate, _other_first, _look]
+SAME = (_nothing, _nothing, False)
+STEPS = st.one_of(st.just(SAME), st.tuples(st.sampled_from([_nothing, *ACTS]),
+                                           st.sampled_from([_nothing, *ACTS]), st.booleans()))
+
+
+def _run(maker: str, steps: list[Any]) -> list[Any]:
+    training = Training(maker)
+    for step in steps:
+        for taken in (SAME, SAME, SAME, step):
+            training.take(*taken)
+    return training.seen
+
+
+def _are_as_without(maker: str, steps: list[Any]) -> None:
+    with anew():
+        expected = _run(maker, steps)
+    assert_alike(_run(maker, steps), expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None)
+@given(maker=st.sampled_from([*MAKERS]), steps=st.lists(STEPS, min_size=1, max_size=6))
+def test_whatever_comes_between_steps_they_do_what_they_do_without(maker: str,
+                                                                   steps: list[Any]) -> None:
+    _are_as_without(maker, steps)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("at", [0, 1], ids=["before", "between"])
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("maker", ["momentum", "AdamW"])
+def test_what_a_program_does_before_a_step_is_seen(maker: str, act: Any, at: int) -> None:
+    step = (act, _nothing, False) if at == 0 else (_nothing, act, False)
+    _are_as_without(maker, [step, SAME])
+
+
+@pytest.mark.parametrize("act", [_schedule, _clip, _accumulate, _look])
+def test_a_step_like_the_last_one_is_not_looked_up(act: Any,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    training, parts = Training("AdamW"), recorded_step._parts
+    found: list[object] = []
+
+    def look(optimizer: Any) -> Any:
+        found.append(optimizer)
+        return parts(optimizer)
+    monkeypatch.setattr(recorded_step, "_parts", look)
+    training.optimizer.step()  # which the scheduler wants to come first
+    for step in range(10):
+        training.take(_nothing, act, False)
+        if step < 5:
+            found.clear()  # the first are recorded, and looked up
+    assert not found
+
+
+def test_random_numbers_of_a_step_that_is_kept_stay_what_they_were() -> None:
+    seen = []
+    for look in (True, False):
+        lt.manual_seed(3)
+        kept = []
+        for _ in range(6):
+            kept.append(lt.nn.functional.dropout(lt.ones(50), 0.5))
+            if look:
+                kept[-1].realize()
+        seen.append([x.tolist() for x in kept])
+    assert seen[0] == seen[1] and len({str(x) for x in seen[0]}) == 6
+
+
+def test_memory_of_a_number_serves_again_unless_somebody_knows_it() -> None:
+    held = HeldNumber(lt.float32, "cpu")
+    first = held.memory(1.5)
+    assert held.memory(1.5) is first
+    assert held.memory(2.5) is not first and first.numpy() == [1.5]
+    number = id(held.memory(2.5))
+    assert id(held.memory(1e300)) == number and np.isinf(held.memory(1e300).numpy())
+    assert np.isnan(held.memory(float("nan")).numpy())
