@@ -41,7 +41,7 @@ SERIAL = 3.0
 PAIRED = 128
 """So many products a sum are added in vectors of neighbours."""
 NEIGHBOURS = 16
-"""So many make a vector of them."""
+"""So many products that lie side by side in both factors make a vector."""
 SCALAR = 8.0
 """How much slower what is done with one sum after the other is than with a vector of sums."""
 
