@@ -19,7 +19,7 @@ from lazyten.codegen.instructions.scopes import (
     is_loop,
     sorted_unrolled,
 )
-from lazyten.codegen.loops.summation import adds_narrow_products, is_widened
+from lazyten.codegen.loops.summation import LEAST_LANES, adds_narrow_products, is_widened
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
@@ -27,8 +27,6 @@ from lazyten.ir.ops import SPECS, Op
 
 LEAST_PAIRED = 8
 """Lanes whose pairs are a vector of 16 bytes."""
-LEAST_LANES = LEAST_PAIRED // 2
-"""Lanes of which two vectors are such pairs."""
 
 
 @dataclass(slots=True)

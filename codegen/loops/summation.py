@@ -20,6 +20,8 @@ LONGEST = 512
 BLOCK, LEAST = 256, 64
 """Additions in a row, at most and at least, of what is cut: beside so many the one more that adds
 a block is nothing."""
+LEAST_LANES = 4
+"""Lanes of which two vectors of 16-bit integers are one of 16 bytes."""
 
 Loops = tuple[tuple[int, str], ...]
 """Extents and kinds, the outermost first: 'block' loops around a 'reduce' loop."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from lazyten.codegen.loops.summation import LEAST_LANES
 from lazyten.codegen.model.accesses import (
     APART_UNITS,
     CONFLICT_UNITS,
@@ -39,8 +40,6 @@ MOST_INSTRUCTIONS = 1000
 """Of a kernel: copies beyond it are not worth the compiler's time, which grows faster than their
 number."""
 
-LEAST_LANES = 4
-"""Lanes of which two vectors of 16-bit integers are one of 16 bytes."""
 PAIR_UNITS = 1.0
 """Putting one of two integers that are multiplied at once beside the other."""
 

@@ -136,7 +136,8 @@ def _convert(node: Node, a: Interval) -> Interval:
 
 
 def _pad(node: Node, a: Interval) -> Interval:
-    return min(a[0], 0), max(a[1], 0)
+    low, high = a
+    return min(low, 0), max(high, 0)
 
 
 def _same(node: Node, a: Interval) -> Interval:

@@ -66,9 +66,7 @@ def _narrowed(source: Node) -> Node | None:
     are in memory already."""
     if source.op is Op.CAST and source.src[0].dtype.kind in "iu" \
             and source.src[0].dtype.itemsize < source.dtype.itemsize:
-        low, high = limits(source.src[0].dtype)
-        least, most = limits(source.dtype)
-        return source.src[0] if least <= low and high <= most else None
+        return source.src[0]
     if source.op not in ELEMENTWISE:
         return None
     kind = _narrowest(source)
