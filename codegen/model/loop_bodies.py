@@ -299,8 +299,10 @@ def _pairs(body: Body, lanes: dict[Node, int]) -> frozenset[Node]:
     return body.ranges if products and wide and body.ranges.isdisjoint(lanes) else frozenset()
 
 
-def paired(pairs: Container[Node], copies: Chosen) -> Node | None:
+def paired(pairs: frozenset[Node], copies: Chosen) -> Node | None:
     """The range of which two steps are taken at once, of those that may be; None for none."""
+    if not pairs:
+        return None
     own = [(r, n) for r, n in copies if r in pairs]
     if any(r.arg.extent % n for r, n in own):
         return None
