@@ -210,7 +210,7 @@ def _work_items(part: Part) -> int:
 def _linearize(job: Job, part: Part) -> Function:
     grain, group = part.decisions.parallel.grain, part.group
     return linearize(part.name, part.sink, grain, group.size, group.strides,
-                     job.target.masked_loads)
+                     job.target.masked_loads, job.target.adds_pairs)
 
 
 def _check_accesses(job: Job, part: Part) -> Function:

@@ -19,7 +19,8 @@ from lazyten.codegen.instructions.scopes import (
     is_loop,
     sorted_unrolled,
 )
-from lazyten.codegen.loops.summation import adds_narrow_products
+from lazyten.codegen.loops.summation import LEAST_LANES, adds_narrow_products, is_widened
+from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import SPECS, Op
@@ -43,8 +44,9 @@ class Accumulation(Scopes):
     """Runs the loops of reductions."""
 
     def __init__(self, sink: Node, group: int, strides: Mapping[Node, int],
-                 masked_loads: bool) -> None:
+                 masked_loads: bool, adds_pairs: bool) -> None:
         super().__init__(sink, group, strides, masked_loads)
+        self.adds_pairs = adds_pairs
         self._together: dict[frozenset[Node], list[Node]] = {}
         for n in self.free:
             if n.op is Op.ACCUMULATE:
@@ -116,14 +118,25 @@ class Accumulation(Scopes):
         own_lanes = [r.arg.extent for r in ranges if r.arg.kind == "vector"]
         lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
         lanes = lanes // 2 if self._adds_pairs(node) else lanes
+        taken = self._taken(node, own)
         if not nest:
-            return [self._chain(node, env, own, lanes)]
+            return [self._chain(node, env, taken, lanes)]
 
-        def carried(mine: Env) -> Value:
+        def carried(mine: Sequence[Env]) -> Value:
             def step(so_far: list[Value]) -> list[Value]:
-                return [self.build.splat(self._combine(node, so_far[0], env | mine), lanes)]
+                return [self._chain(node, env, [mine], lanes, so_far[0])]
             return self._carry(node.dtype, node.arg, nest, lanes, step)[0]
-        return [carried(mine) for mine in assignments(own)]
+        return [carried(mine) for mine in taken]
+
+    def _taken(self, node: Node, own: Sequence[Node]) -> list[Sequence[Env]]:
+        """The elements that an ACCUMULATE takes in one iteration, those that it takes at once
+        together: two whose products are added by one instruction, or one."""
+        elements = assignments(own)
+        if self.adds_pairs and adds_narrow_products(node) and len(elements) % 2 == 0 \
+                and not any(r.arg.kind == "vector" for r in node.src[1:]) \
+                and self._lanes(node.src[0]) >= LEAST_LANES:
+            return list(zip(elements[::2], elements[1::2], strict=True))
+        return [[mine] for mine in elements]
 
     def _by_operand(self, node: Node) -> list[Env]:
         """The instances of a sum of products, all that share an operand one after the other: the
@@ -132,9 +145,12 @@ class Accumulation(Scopes):
         outer = [r for r in self.unrolled[most] if r in self.unrolled[node]]
         return sorted(self._instances(node), key=lambda env: [env[r] for r in outer])
 
-    def _combine(self, node: Node, so_far: Value | None, env: Env) -> Value:
-        """One more element into an accumulator (None: the first)."""
+    def _combine(self, node: Node, so_far: Value | None, env: Env,
+                 second: Env | None = None) -> Value:
+        """One more element, or two, into an accumulator (None: the first)."""
         value = node.src[0]
+        if second is not None:
+            return self._combine_pair(node, so_far, env, second)
         if _is_fused(node):
             a, b = (self._value(s, env) for s in value.src)
             if so_far is None:
@@ -142,9 +158,7 @@ class Accumulation(Scopes):
             return self.build.compute(Op.MULACC, value.dtype, a, b, so_far)
         element = self._value(value, env)
         if self._adds_pairs(node):
-            even, odd = (self.build.shuffle(element, element, tuple(range(i, element.lanes, 2)))
-                         for i in range(2))
-            element = self.build.compute(Op.ADD, node.dtype, even, odd)
+            element = self._pairs_added(node.dtype, element)
         if so_far is None:
             return element
         return self.build.compute(node.arg, node.dtype, so_far, element)
@@ -179,13 +193,41 @@ class Accumulation(Scopes):
                     level.after.append(Compute(results[j], combiner, (before[j], final)))
         return results
 
-    def _chain(self, node: Node, env: Env, own: Sequence[Node], lanes: int) -> Value:
-        """No loops: the elements one after the other."""
-        result: Value | None = None
-        for mine in assignments(own):
-            result = self.build.splat(self._combine(node, result, env | mine), lanes)
+    def _chain(self, node: Node, env: Env, taken: Sequence[Sequence[Env]], lanes: int,
+               result: Value | None = None) -> Value:
+        """What an iteration takes, one after the other, on top of `result` (None: nothing yet)."""
+        for mine in taken:
+            envs = [env | own for own in mine]
+            result = self.build.splat(self._combine(node, result, *envs), lanes)
         assert result is not None
         return result
+
+    def _combine_pair(self, node: Node, so_far: Value | None, first: Env, second: Env) -> Value:
+        """Two more products of narrow integers into an accumulator: lanes take turns in vectors of
+        twice as many."""
+        value = node.src[0]
+        lanes = self._lanes(value)
+        turns = tuple(i // 2 + i % 2 * lanes for i in range(2 * lanes))
+        sides = []
+        for side in value.src:
+            even, odd = (self.build.splat(self._narrow(side, env), lanes)
+                         for env in (first, second))
+            both = self.build.shuffle(even, odd, turns)
+            sides.append(self.build.compute(Op.CAST, node.dtype, both))
+        pairs = self._pairs_added(node.dtype, self.build.compute(Op.MUL, node.dtype, *sides))
+        return pairs if so_far is None else self.build.compute(Op.ADD, node.dtype, so_far, pairs)
+
+    def _narrow(self, side: Node, env: Env) -> Value:
+        """An operand of a product of narrow integers in 16 bits."""
+        inner = side.src[0] if is_widened(side) else side
+        source = self._value(inner, env)
+        return source if source.dtype is dt.int16 else self.build.compute(Op.CAST, dt.int16, source)
+
+    def _pairs_added(self, dtype: DType, element: Value) -> Value:
+        """Each lane of an even number and the next one."""
+        even, odd = (self.build.shuffle(element, element, tuple(range(i, element.lanes, 2)))
+                     for i in range(2))
+        return self.build.compute(Op.ADD, dtype, even, odd)
 
     def _finish(self, node: Node, parts: list[Value]) -> Value:
         """Several accumulators and their lanes become one value."""

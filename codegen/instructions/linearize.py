@@ -27,13 +27,14 @@ NO_STRIDES: Mapping[Node, int] = {}
 
 
 def linearize(name: str, sink: Node, grain: int = 0, group: int = 0,
-              strides: Mapping[Node, int] = NO_STRIDES, masked_loads: bool = False) -> Function:
+              strides: Mapping[Node, int] = NO_STRIDES, masked_loads: bool = False,
+              adds_pairs: bool = False) -> Function:
     """The instructions of a kernel whose ranges carry their decisions; grain, group: see Function.
 
-    strides: of each 'local' range; it is the work item's number // stride % extent. masked_loads:
-    see Target.
+    strides: of each 'local' range; it is the work item's number // stride % extent. masked_loads,
+    adds_pairs: see Target.
     """
-    work = _Linearizer(sink, group, strides, masked_loads)
+    work = _Linearizer(sink, group, strides, masked_loads, adds_pairs)
     for store in sink.src:
         work.store(store)
     work.close_loops(0)

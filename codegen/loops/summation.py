@@ -13,12 +13,15 @@ from collections.abc import Callable, Mapping
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
+from lazyten.symbolic.bounds import bounds
 
 LONGEST = 512
 """Additions in a row that are not cut."""
 BLOCK, LEAST = 256, 64
 """Additions in a row, at most and at least, of what is cut: beside so many the one more that adds
 a block is nothing."""
+LEAST_LANES = 4
+"""Lanes of which two vectors of 16-bit integers are one of 16 bytes."""
 
 Loops = tuple[tuple[int, str], ...]
 """Extents and kinds, the outermost first: 'block' loops around a 'reduce' loop."""
@@ -69,9 +72,19 @@ def _run(count: int, inside: int, whole: bool) -> int:
 
 
 def adds_narrow_products(node: Node) -> bool:
-    """Whether an ACCUMULATE adds products of integers of 8 bits, or of signed ones of 16, in int32:
-    in whatever order they are added, the sum is the same."""
+    """Whether an ACCUMULATE adds, in int32, products of integers that fit 16 bits: in whatever
+    order they are added, the sum is the same."""
     if node.arg is not Op.ADD or node.dtype is not dt.int32 or node.src[0].op is not Op.MUL:
         return False
-    narrow = (dt.int8, dt.uint8, dt.int16)
-    return all(s.op is Op.CAST and s.src[0].dtype in narrow for s in node.src[0].src)
+    return all(map(_is_narrow, node.src[0].src))
+
+
+def _is_narrow(factor: Node) -> bool:
+    """Whether an integer is known to fit 16 bits, sign included."""
+    found = bounds(factor)
+    return found is not None and -1 << 15 <= found[0] and found[1] < 1 << 15
+
+
+def is_widened(factor: Node) -> bool:
+    """Whether a factor of such a product is there in a narrow type."""
+    return factor.op is Op.CAST and factor.src[0].dtype in (dt.int8, dt.uint8, dt.int16)

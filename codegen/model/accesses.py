@@ -236,10 +236,14 @@ class Access:
 
 @dataclass(slots=True)
 class Term:
-    """Work done once for each value of `free`: arithmetic, and accesses with their strides."""
+    """Work done once for each value of `free`: arithmetic, and accesses with their strides. paired:
+    units a use that are saved where the products of two are added by one instruction, `single`:
+    such as are where this is the same for all lanes of a vector."""
 
     free: frozenset[Node]
     arithmetic: float = 0.0
+    paired: float = 0.0
+    single: float = 0.0
     accesses: list[Access] = field(default_factory=list)
     divisions: list[int] = field(default_factory=list)
     _apart: list[tuple[Access, frozenset[Node]]] | None = None

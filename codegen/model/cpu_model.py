@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges
-from lazyten.codegen.loops.summation import adds_narrow_products
+from lazyten.codegen.loops.summation import adds_narrow_products, is_widened
 from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
@@ -124,6 +124,8 @@ class Model:
             self._term(free).accesses.append(Access.of(node, self.free, self.target))
         elif node.op is Op.ACCUMULATE:
             self._term(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
+            if self.target.adds_pairs and adds_narrow_products(node):
+                self._count_pairs(node.src[0])
         elif node.op in ELEMENTWISE and node not in fused:
             if node.dtype is dt.INDEX and node.op in AFFINE:
                 return
@@ -134,6 +136,14 @@ class Model:
             slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else \
                 MULTIPLY_UNITS if node.op is Op.MUL and node.dtype is dt.int32 else 1.0
             self._term(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
+
+    def _count_pairs(self, product: Node) -> None:
+        """What is saved of a product of narrow integers where two are added by one instruction."""
+        self._term(self.free[product]).paired += MULTIPLY_UNITS
+        for side in product.src:
+            term = self._term(self.free[side])
+            whole = is_widened(side) and side.src[0].dtype is dt.int16
+            term.single += 0.5 if whole else -0.5
 
     def _is_reused(self, r: Node) -> bool:
         """Whether some reduction reads an operand again for every value of `r`."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
+from lazyten.codegen.loops.summation import LEAST_LANES
 from lazyten.codegen.model.accesses import (
     APART_UNITS,
     CONFLICT_UNITS,
@@ -39,6 +40,9 @@ MOST_INSTRUCTIONS = 1000
 """Of a kernel: copies beyond it are not worth the compiler's time, which grows faster than their
 number."""
 
+PAIR_UNITS = 1.0
+"""Putting one of two integers that are multiplied at once beside the other."""
+
 Chosen = tuple[tuple[Node, int], ...]
 """Ranges and a number for each: of lanes, or of copies."""
 
@@ -68,7 +72,9 @@ class VectorTerm:
     line. apart: of accesses to large arrays the ranges whose steps lie apart. stores: those whose
     rows may share sets of the first cache, and how many lanes each stores one by one. free: the
     term's. is_plain: whether `fixed` is all that a use costs, where no range of the reduction has
-    copies. is_even: whether lanes go into each range of the reduction.
+    copies. is_even: whether lanes go into each range of the reduction. pairs: the ranges of the
+    reduction of whose products two may be added by one instruction, for which the term takes
+    `paired` units less a use.
     """
 
     term: Term
@@ -85,12 +91,14 @@ class VectorTerm:
     free: frozenset[Node]
     is_plain: bool
     is_even: bool
+    pairs: frozenset[Node]
+    paired: float
 
     def all_units(self, times: int, instances: int, copies: Chosen, whole: bool,
                   target: Target) -> float:
         """Units of so many instances, each of which is used so many times. whole: whether no range
         of the reduction has copies."""
-        units = self.units(times * instances, copies) if self.far or self.packable else self.fixed
+        units = self.units(times * instances, copies)
         for access in self.in_lines:
             units += MISS_UNITS if access.crowds(copies, target) else 0.0
         units *= instances
@@ -110,12 +118,13 @@ class VectorTerm:
 
     def units(self, uses: int, copies: Chosen) -> float:
         """Units a use, if operands are packed where that pays for so many uses."""
-        units = self.fixed
+        pair = paired(self.pairs, copies)
+        units = self.fixed - (0.0 if pair is None else self.paired)
         for access, direct, missed in self.far:
             units += min(self._across(access, direct, missed, copies),
                          access.units + access.packing / uses)
         for access, direct, missed, sharing in self.packable:
-            units += min(_in_place(access, direct, missed, sharing, copies),
+            units += min(_in_place(access, direct, missed, sharing, copies, pair),
                          access.units + access.packing / uses)
         return units
 
@@ -131,13 +140,15 @@ class VectorTerm:
         best = sum(min(direct, access.units + math.log2(self.lanes) + missed,
                        access.units + access.packing / uses)
                    for access, direct, missed in self.far)
+        best -= self.paired if self.pairs else 0.0
         return best + self.fixed + sum(min(direct, access.units + access.packing / uses)
                                        for access, direct, *_ in self.packable)
 
     def staged(self, uses: int, copies: Chosen) -> Iterator[Node]:
         """The LOADs that are cheaper packed."""
+        pair = paired(self.pairs, copies)
         for access, direct, missed, sharing in self.packable:
-            unpacked = _in_place(access, direct, missed, sharing, copies)
+            unpacked = _in_place(access, direct, missed, sharing, copies, pair)
             if access.load is not None and access.units + access.packing / uses < unpacked:
                 yield access.load
         for access, direct, missed in self.far:
@@ -172,6 +183,7 @@ class VectorTerm:
 class VectorBody:
     """A body whose vector axes are chosen. combining: units of combining lanes after the loops.
     windows: accesses of a reduction that read elements more than once. lanes: of output ranges.
+    pairs: the ranges of the reduction of whose products two may be added by one instruction.
     """
 
     body: Body
@@ -180,18 +192,21 @@ class VectorBody:
     windows: list[tuple[VectorTerm, Access]]
     lanes: dict[Node, int]
     target: Target
+    pairs: frozenset[Node]
 
     @staticmethod
     def of(body: Body, lanes: dict[Node, int], target: Target) -> VectorBody:
         """`body` with the vector axes `lanes`."""
         inner = body.own[-1] if body.own else None
-        terms = [_vector_term(body, term, inner, lanes, target) for term in body.terms.values()]
+        pairs = _pairs(body, lanes)
+        terms = [_vector_term(body, term, inner, lanes, target, pairs)
+                 for term in body.terms.values()]
         terms.sort(key=lambda term: term.depths, reverse=True)  # the innermost soon exceed a limit
         width = max((lanes.get(r, 1) for r in body.own), default=1)
         windows = [(term, a) for term in terms for a in term.term.accesses
                    if body.results and a.is_window()]
         outputs = {r: n for r, n in lanes.items() if r not in body.ranges}
-        return VectorBody(body, terms, 3.0 * math.log2(width), windows, outputs, target)
+        return VectorBody(body, terms, 3.0 * math.log2(width), windows, outputs, target, pairs)
 
     def around(self, trips: dict[Node, int]) -> list[int]:
         """At each depth of the chain, how often the loops around it run in all."""
@@ -236,6 +251,8 @@ class VectorBody:
             outside = around[len(self.body.chain) - len(self.body.own)]
             if outside == iterations:  # no loops: one accumulator takes all elements in turn
                 parts = 1
+            elif paired(self.pairs, copies) is not None:
+                parts //= 2
             innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
             if total + iterations * innermost > limit:
                 return math.inf
@@ -274,8 +291,27 @@ class VectorBody:
         return total
 
 
+def _pairs(body: Body, lanes: dict[Node, int]) -> frozenset[Node]:
+    """The ranges of a reduction of whose products two may be added by one instruction, with these
+    vector axes."""
+    products = [term for term in body.terms.values() if term.paired]
+    wide = all(any(lanes.get(r, 1) >= LEAST_LANES for r in term.free) for term in products)
+    return body.ranges if products and wide and body.ranges.isdisjoint(lanes) else frozenset()
+
+
+def paired(pairs: frozenset[Node], copies: Chosen) -> Node | None:
+    """The range of which two steps are taken at once, of those that may be; None for none."""
+    if not pairs:
+        return None
+    own = [(r, n) for r, n in copies if r in pairs]
+    if any(r.arg.extent % n for r, n in own):
+        return None
+    return next((r for r, n in sorted(own, key=lambda c: c[0].arg.order, reverse=True)
+                 if n % 2 == 0), None)
+
+
 def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, int],
-                 target: Target) -> VectorTerm:
+                 target: Target, pairs: frozenset[Node]) -> VectorTerm:
     vector = next((r for r in term.free if r in lanes), None)
     width = 1 if vector is None else lanes[vector]
     fixed = term.arithmetic + term.division_units(vector, width)
@@ -287,7 +323,7 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
             fixed += access.streaming_units(target, width, body.own)
         if any(access.is_neighbour(r, vector, width) for r in access.strides):
             far.append((access, direct, direct - access.lane_units(vector, width)))
-        elif direct > access.units and access.load is not None:
+        elif access.load is not None and (direct > access.units or pairs and term.single > 0.0):
             own = access.lane_units(vector, width)
             packable.append((access, own, direct - own, access.sharing(target, vector)))
         else:
@@ -301,16 +337,22 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
     stores = [(a, 1 if vector is None or a.strides[vector] in (0, 1) else width)
               for a in term.crowding(target)] if body.results == 0 else []
     is_even = not any(n % by for _, n, by in tail)
-    is_plain = is_even and not (packable or far or in_lines or apart or stores)
+    saved = term.paired if vector is not None else term.paired + term.single
+    if vector is None and term.single > 0.0:
+        saved += PAIR_UNITS
+    is_plain = is_even and not (packable or far or in_lines or apart or stores
+                                or pairs and saved)
     return VectorTerm(term, vector, depths, fixed, packable, far, width, tail, in_lines, apart,
-                      stores, term.free, is_plain, is_even)
+                      stores, term.free, is_plain, is_even, pairs, saved)
 
 
-def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen) -> float:
+def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen,
+              pair: Node | None) -> float:
     """Units a use of what is not packed, where up to `sharing` copies that are neighbours in memory
-    share a miss."""
+    share a miss. pair: the range of which two steps are taken at once."""
     neighbours = math.prod([n for r, n in copies if access.strides.get(r) == 1])
-    return direct + missed / min(sharing, neighbours)
+    apart = 0.0 if pair is None or access.strides.get(pair) == 1 else PAIR_UNITS
+    return direct + apart + missed / min(sharing, neighbours)
 
 
 def copied(copies: Chosen, ranges: Container[Node]) -> int:

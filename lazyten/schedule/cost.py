@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, consumers, toposort, unmoved, unshaped
-from lazyten.ir.ops import ELEMENTWISE, Op
+from lazyten.ir.ops import ELEMENTWISE, MOVEMENT, Op
+from lazyten.symbolic.view import View
 
 LOAD = 3.0
 """Of a float; of integers, in the measure of their bytes beside a float's 4."""
@@ -39,6 +40,8 @@ SERIAL = 3.0
 
 PAIRED = 128
 """So many products a sum are added in vectors of neighbours."""
+NEIGHBOURS = 16
+"""So many products that lie side by side in both factors make a vector."""
 SCALAR = 8.0
 """How much slower what is done with one sum after the other is than with a vector of sums."""
 
@@ -330,12 +333,30 @@ def own_work(node: Node) -> float:
 
 
 def adds_pairs(node: Node) -> bool:
-    """Whether a REDUCE adds many products of integers of 16 bits or less in int32, which processors
-    do with vectors of neighbours that are added: each of them gives a single sum."""
-    return node.op is Op.REDUCE and node.arg[0] is Op.ADD and node.dtype is dt.int32 \
-        and node.src[0].op is Op.MUL and node.src[0].numel >= PAIRED * node.numel and all(
-            s.op is Op.CAST and s.src[0].dtype.kind in "iu" and s.src[0].dtype.itemsize <= 2
-            for s in map(unmoved, node.src[0].src))
+    """Whether a REDUCE adds many products of integers of 16 bits or less in int32 that are
+    neighbours in both factors, which processors do with vectors of neighbours that are added: each
+    of them gives a single sum."""
+    if node.op is not Op.REDUCE or node.arg[0] is not Op.ADD or node.dtype is not dt.int32 \
+            or node.src[0].op is not Op.MUL or node.src[0].numel < PAIRED * node.numel:
+        return False
+    narrow = all(s.op is Op.CAST and s.src[0].dtype.kind in "iu" and s.src[0].dtype.itemsize <= 2
+                 for s in map(unmoved, node.src[0].src))
+    a, b = node.src[0].src
+    return narrow and not _rows(a).isdisjoint(_rows(b) & set(node.arg[1]))
+
+
+def _rows(node: Node) -> set[int]:
+    """The long axes along which elements are neighbours in what a node is a view of."""
+    moves: list[Node] = []
+    while node.op in MOVEMENT or node.op is Op.CAST:
+        moves += [node] if node.op in MOVEMENT else []
+        node = node.src[0]
+    view: View | None = View.contiguous(node.shape)
+    for move in reversed(moves):
+        view = None if view is None else view.moved(move.op, move.arg)
+    return set() if view is None else {
+        a for a, (n, s) in enumerate(zip(view.shape, view.strides, strict=True))
+        if s == 1 and n >= NEIGHBOURS}
 
 
 def load_work(node: Node) -> float:

@@ -29,6 +29,7 @@ from lazyten.schedule.tile_fusion import hold_blocks
 from lazyten.sharding.partition import partitioned
 from lazyten.storage.device import Argument
 from lazyten.support.passes import Driver, Pass, always, is_verifying
+from lazyten.symbolic.narrow_moves import move_narrow_integers, moves_integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,7 @@ def schedule_by(choices: Sequence[Choices], roots: Sequence[Node],
         section = next(left, None)
         if section is None:
             raise Unlike
-        roots = tuple(split_reductions(draft.roots, limits.items))
-        return DRIVER.run(CHOSEN, chosen(replace(draft, roots=roots), section))
+        return DRIVER.run(CHOSEN, chosen(DRIVER.run(BEFORE, draft), section))
     try:
         return _in_sections(roots, inputs, limits, as_chosen)
     except Unlike:
@@ -226,6 +226,12 @@ def _share_memory(draft: Draft) -> Draft:
                                               draft.launches, draft.outputs))
 
 
+def _move_narrow_integers(draft: Draft) -> Draft:
+    made = move_narrow_integers((*draft.roots, *draft.needed))
+    count = len(draft.roots)
+    return replace(draft, roots=tuple(made[:count]), needed=tuple(made[count:]))
+
+
 TO_GROUPS = (
     Pass("store", always, _store),
     Pass("fuse", always, _fuse),
@@ -234,6 +240,7 @@ TO_GROUPS = (
 """Those that are run again where something more must be stored."""
 
 PASSES = (
+    Pass("integers", lambda draft: moves_integers(draft.roots), _move_narrow_integers),
     Pass("split_reductions", always, _split_reductions),
     *TO_GROUPS,
     Pass("number", always, _number),
@@ -244,6 +251,9 @@ PASSES = (
     Pass("share_memory", always, _share_memory),
 )
 """What becomes of a graph, in this order; of each pass, when it is needed and what it does."""
+
+BEFORE = PASSES[:2]
+"""What is done before anything is chosen."""
 
 CHOSEN = tuple(p for p in PASSES if p.name in ("number", "build", "share_memory"))
 """What is left to do where others have chosen."""

@@ -30,6 +30,7 @@ S = TypeVar("S")
 
 NAMES = {
     # from a graph to kernels: schedule.py
+    "integers": "integers move in the fewest bytes that hold them",
     "split_reductions": "a large reduction to a few values becomes two, of which one is stored",
     "store": "the cost model says which values are stored",
     "fuse": "stored values of equal loops become one kernel",

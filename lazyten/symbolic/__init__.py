@@ -1,12 +1,13 @@
 """Index arithmetic: affine forms, bounds, rewrite rules, simplification, views, formulas.
 
-In: nodes of the LOOP level, movement ops, strides. Out: equal expressions with less work,
+In: nodes, mostly of the LOOP level, movement ops, strides. Out: equal expressions with less work,
 intervals, one View for a chain of moves. Not here: what loops become (codegen/loops/).
 
 Files, in reading order:
 
 - affine.py: Affine forms: an index expression as constant + sum of coefficient * term.
-- bounds.py: Bounds: the interval that an integer or bool expression of the LOOP level lies in.
+- bounds.py: Bounds: the interval that an integer or bool expression lies in.
+- narrow_moves.py: Integers are moved, and so may be stored, in the fewest bytes that hold them.
 - rules.py: Rewrite rules as data: a pattern language, and the engine that finds the rule for a
   node.
 - algebra.py: The table of algebraic rules that hold for every dtype they name, exactly, wrapping

@@ -1,9 +1,9 @@
-"""Bounds: the interval that an integer or bool expression of the LOOP level lies in.
+"""Bounds: the interval that an integer or bool expression lies in.
 
-In: an expression over RANGEs. Out: its least and greatest possible value, inclusive; never too
-narrow, sometimes too wide. Integers wrap: where an operation could leave its dtype, the answer is
-all of the dtype, so a narrower answer is also a proof that nothing wrapped. `simplify` decides
-comparisons and divisions with it, codegen which division and which width to use.
+In: an expression over RANGEs, or a graph. Out: its least and greatest possible value, inclusive;
+never too narrow, sometimes too wide. Integers wrap: where an operation could leave its dtype, the
+answer is all of the dtype, so a narrower answer is also a proof that nothing wrapped. `simplify`
+decides comparisons and divisions with it, codegen which division and which width to use.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from math import prod
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, set_limits, toposort
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 
 Interval = tuple[int, int]
 
@@ -43,7 +43,7 @@ def _operands(node: Node) -> Sequence[Node]:
     if node.limits is not None or node.op not in _RULES:
         return ()
     used = node.src[1:] if node.op is Op.WHERE else node.src
-    if node.op is Op.ACCUMULATE:
+    if node.op is Op.ACCUMULATE or node.op in IDENTITY_OPS:
         used = node.src[:1]
     return () if used and used[0].dtype.is_float else used
 
@@ -135,6 +135,15 @@ def _convert(node: Node, a: Interval) -> Interval:
     return a
 
 
+def _pad(node: Node, a: Interval) -> Interval:
+    low, high = a
+    return min(low, 0), max(high, 0)
+
+
+def _same(node: Node, a: Interval) -> Interval:
+    return a
+
+
 def _accumulate(node: Node, a: Interval) -> Interval:
     if any(r.arg.extent == 0 for r in node.src[1:]):
         return limits(node.dtype)
@@ -165,4 +174,6 @@ _RULES: dict[Op, Callable[..., Interval]] = {
     Op.WHERE: lambda node, a, b: (min(a[0], b[0]), max(a[1], b[1])),
     Op.CAST: _convert,
     Op.ACCUMULATE: _accumulate,
+    **dict.fromkeys((*MOVEMENT, *IDENTITY_OPS, Op.CONTIGUOUS), _same),
+    Op.PAD: _pad,
 }

@@ -22,7 +22,7 @@ from lazyten.ir.ops import ELEMENTWISE, SPECS, Op
 from lazyten.symbolic import comparisons, index_algebra
 from lazyten.symbolic.affine import SUMS, Affine, added, affine, build
 from lazyten.symbolic.algebra import ALGEBRA
-from lazyten.symbolic.bounds import bounds
+from lazyten.symbolic.bounds import bounds, limits
 
 APPROXIMATED = frozenset({Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW, Op.MULACC})
 """Ops whose results on floats are within some units in the last place: other bits in NumPy than in
@@ -130,6 +130,17 @@ def _memory(node: Node) -> Node:
     return const(0, node.dtype) if node.op is Op.LOAD else node
 
 
+def _cast_at_once(node: Node) -> Node | None:
+    """A CAST of a CAST of what fits the type between."""
+    middle = node.src[0]
+    source, kind = middle.src[0], middle.dtype
+    found = bounds(source)
+    if found is None or kind.is_float or kind is dt.bool_:
+        return None
+    fits = limits(kind)[0] <= found[0] and found[1] <= limits(kind)[1]
+    return _make(Op.CAST, node.dtype, (source,)) if fits else None
+
+
 def _by_bounds(node: Node) -> Node | None:
     """Integers and bools: decided by bounds, or by the index algebra."""
     limits = bounds(node)
@@ -137,6 +148,8 @@ def _by_bounds(node: Node) -> Node | None:
         return const(limits[0], node.dtype)
     if node.dtype is dt.bool_ and node.op in (Op.AND, Op.OR):
         return comparisons.both(node)
+    if node.op is Op.CAST and node.src[0].op is Op.CAST:
+        return _cast_at_once(node)
     if len(node.src) != 2 or node.src[0].dtype is not dt.INDEX:
         return None
     a, b = affine(node.src[0]), affine(node.src[1])

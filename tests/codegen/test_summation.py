@@ -13,12 +13,23 @@ from slow_rows import slow_but
 import lazyten as lt
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.ranges import merge_ranges
-from lazyten.codegen.loops.summation import LONGEST, blocked_sums
+from lazyten.codegen.loops.summation import LONGEST, adds_narrow_products, blocked_sums
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot
-from lazyten.ir.node import Node, elementwise, expand, make, ranges_of, reduce, reshape
+from lazyten.ir.node import (
+    Node,
+    cast,
+    const,
+    elementwise,
+    expand,
+    make,
+    ranges_of,
+    reduce,
+    reshape,
+    toposort,
+)
 from lazyten.ir.ops import Op
 
 UNIT = 2.0**-24
@@ -144,3 +155,17 @@ def test_a_reduction_that_needs_another_has_its_own_loop() -> None:
     assert reductions((first, fourth, second, third)) == 2
     kernel = Kernel("k", (first, fourth, second, third), ((dt.float32, 64 * 1000),))
     assert generate(kernel, AVX2).source
+
+
+@pytest.mark.parametrize(("dtype", "less", "is_narrow"), [
+    (dt.int16, 0, True), (dt.int16, 1, False), (dt.int16, -1, False), (dt.uint8, 255, True),
+    (dt.uint16, 0, False), (dt.uint16, 1 << 15, True), (dt.int32, 0, False)])
+def test_factors_are_narrow_if_all_their_values_fit_16_bits(
+        dtype: dt.DType, less: int, is_narrow: bool) -> None:
+    x = cast(make(Op.BUFFER, dtype, (), Slot(1, 40)), dt.int32)
+    x = elementwise(Op.SUB, x, const(less, dt.int32, x.shape))
+    y = cast(make(Op.BUFFER, dt.int16, (), Slot(2, 40)), dt.int32)
+    total = reduce(elementwise(Op.MUL, x, y), Op.ADD, [0])
+    sink = lower(Kernel("sum", (total,), ((dtype, 40), (dt.int16, 40))))
+    node, = (n for n in toposort([sink]) if n.op is Op.ACCUMULATE)
+    assert adds_narrow_products(node) == is_narrow

@@ -54,8 +54,10 @@ def test_kernels_become_vector_instructions_of_each_processor(name: str, program
 
 
 @pytest.mark.parametrize("name", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
-def test_products_of_narrow_integers_are_added_in_pairs_by_one_instruction(name: str) -> None:
-    kernel, = texts("narrow integers", name)
+@pytest.mark.parametrize("program", ["narrow integers", "convolution of narrow integers"])
+def test_products_of_narrow_integers_are_added_in_pairs_by_one_instruction(
+        program: str, name: str) -> None:
+    kernel, = texts(program, name)
     made = assembly(kernel, name)
     assert "pmaddwd\t" in made and "pmulld\t" not in made
 

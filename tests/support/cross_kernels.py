@@ -44,6 +44,8 @@ PROGRAMS: dict[str, Callable[[], lt.Tensor]] = {
     "int64 division": lambda: given(500, dtype=lt.int64) // given(500, dtype=lt.int64),
     "narrow integers": lambda: given(9, 130, dtype=lt.uint8).int() @ given(
         40, 130, dtype=lt.int8).int().T,
+    "convolution of narrow integers": lambda: nn.functional.conv2d(
+        given(1, 8, 20, 20, dtype=lt.uint8).int(), given(16, 8, 3, 3, dtype=lt.int8).int()),
     "sort": lambda: given(20, 16).sort(1).values,
     "transpose": lambda: given(65, 130).T.contiguous(),
     "gather": lambda: given(50, 8)[given(40, dtype=lt.int64)],

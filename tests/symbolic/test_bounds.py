@@ -14,6 +14,7 @@ from loop_values import evaluate_at, grid
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, Param, cast, const, dump, elementwise, index, make
 from lazyten.ir.ops import Op
 from lazyten.symbolic.bounds import bounds, limits
@@ -155,3 +156,14 @@ def test_a_long_chain_does_not_meet_the_recursion_limit() -> None:
     for _ in range(20_000):
         total = op(Op.ADD, total, j)
     assert bounds(total) == (0, 9 + 7 * 20_000)
+
+
+@pytest.mark.parametrize(("move", "arg", "expected"), [
+    (Op.PAD, ((1, 0),), (0, 8)), (Op.FLIP, (0,), (3, 8)), (Op.EXPAND, (6,), (3, 8)),
+    (Op.RESHAPE, (2, 3), (3, 8))])
+def test_movements_keep_bounds_and_padding_adds_zero(
+        move: Op, arg: object, expected: tuple[int, int]) -> None:
+    x = make(Op.BUFFER, dt.uint8, (), Slot(0, 1 if move is Op.EXPAND else 6))
+    limited = elementwise(Op.ADD, elementwise(Op.MOD, x, const(6, dt.uint8, x.shape)),
+                          const(3, dt.uint8, x.shape))
+    assert bounds(make(move, dt.uint8, (limited,), arg)) == expected

@@ -32,6 +32,7 @@ from lazyten.ir.node import (
 from lazyten.ir.ops import Op
 from lazyten.symbolic.simplify import simplify, simplify_all
 
+INTEGERS = (dt.int8, dt.uint8, dt.int16, dt.uint16, dt.int32, dt.int64)
 INT64 = (-(1 << 63), (1 << 63) - 1)
 
 
@@ -432,3 +433,19 @@ def test_shared_parts_are_simplified_once_and_stay_shared() -> None:
 
 def test_several_roots_are_simplified_together() -> None:
     assert simplify_all([(i + 0).node, (i // 16).node]) == [i.node, index(0)]
+
+
+@pytest.mark.parametrize("middle", INTEGERS)
+@pytest.mark.parametrize("last", INTEGERS)
+def test_a_conversion_between_two_goes_only_where_all_values_fit(
+        middle: dt.DType, last: dt.DType) -> None:
+    i = make(Op.RANGE, dt.INDEX, (), Range((0,), 9, "loop"))
+    for low, step in itertools.product((0, -1, -128, 120, 250, -32768, 32760, 65530), (0, 1, 40)):
+        values = elementwise(Op.ADD, elementwise(Op.MUL, i, index(step)), index(low))
+        both = nodes.cast(nodes.cast(values, middle), last)
+        made = simplify(both)
+        at = {i: np.arange(9)}
+        np.testing.assert_array_equal(evaluate_at(made, at), evaluate_at(both, at))
+        fits = middle.min <= low and low + 8 * step <= middle.max
+        assert not fits or all(n.dtype is not middle or middle in (last, dt.INDEX)
+                               for n in toposort([made]))
