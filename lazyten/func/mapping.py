@@ -22,9 +22,10 @@ from lazyten.ir.movement import inverse_order
 from lazyten.ir.node import Node, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
-from lazyten.operators.arrays import joining
+from lazyten.operators.arrays import joining, strided
 from lazyten.operators.math import shapes
 from lazyten.storage.levels import level
+from lazyten.storage.stand_ins import Layout, layout_of, lies
 from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError, KindError, ShapeError
 from lazyten.support.trees import Branch, flatten, paths, unflatten
@@ -96,7 +97,28 @@ def _example(x: Tensor, axis: int, size: int, examples: dict[Node, Node]) -> Ten
     examples[flat] = reshape(front, (size, flat.numel))
     if x.requires_grad:  # for the function; the gradient itself flows through `front`
         node = make(Op.LEAF, node.dtype, (node,), new_leaf_id())
-    return Tensor._of(node, x.device, x.requires_grad)
+    made: Tensor = Tensor._of(node, x.device, x.requires_grad)
+    if axis or x._moves or layout_of(x._storage) is not None:
+        _lie_as(made, x, axis, examples)
+    return made
+
+
+def _lie_as(example: Tensor, x: Tensor, axis: int, examples: dict[Node, Node]) -> None:
+    """Note that an example lies in memory as one of x, if these are evenly spaced: each then begins
+    a step further on in the memory of x, and what lies between its elements is in its reach."""
+    view = x._layout.single
+    if view is None or view.mask is not None or min(view.strides) < 0 or not x.numel():
+        return
+    step, steps = view.strides[axis], view.strides[:axis] + view.strides[axis + 1:]
+    count, shape = x.shape[axis], example.shape
+    reach = view.offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) + 1
+
+    def memory() -> Node:
+        lines: Any = x.as_strided((count, reach), (step, 1), 0)
+        return _example(lines, 0, count, examples).node
+
+    moves = strided.as_strided((reach,), shape, steps, view.offset)
+    lies(example._storage, Layout((reach,), moves, memory))
 
 
 def _placed(node: Node, whole: Node | None, place: int | None, size: int) -> Node:

@@ -12,6 +12,7 @@ Files, in reading order:
   unseen.
 - storage.py: What a tensor's values live in: `Buffer` is device memory, `Storage` a value that
   may change.
+- stand_ins.py: How what stands for an argument of a transform lies in memory.
 - untyped.py: Storages as programs see them: which tensors share memory, and the bytes of a file.
 - placeholder.py: What stands in a graph where memory will be, when the graph is computed with other
   values.

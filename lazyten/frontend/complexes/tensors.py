@@ -170,7 +170,7 @@ class ComplexTensor(Complex, Tensor):
     def _moved(self, *moves: tuple[Op, Any]) -> Any:
         return of_parts(self._parts._moved(*[of_pairs(op, arg) for op, arg in moves]))
 
-    def _restrided(self, moves: Moves) -> Any:
+    def _restrided(self, moves_of: Callable[[Shape], Moves]) -> Any:
         raise not_complex("as_strided")
 
     def _reshaped(self, new: Shape) -> Any:
