@@ -78,11 +78,11 @@ class TensorCore(Gradients[Tensor]):
     def _reshaped(self, new: Shape) -> Tensor:
         if new == self.shape:
             return self._moved()
-        if self._takes(new):
+        if self._shows_as(new):
             return self._moved((Op.RESHAPE, new))
         return self._result(move(Op.RESHAPE, self.node, new), self)
 
-    def _takes(self, new: Shape) -> bool:
+    def _shows_as(self, new: Shape) -> bool:
         """Whether a view can have this shape."""
         layout = self._layout if self._moves or levels.under_way() else None
         return layout is None or layout.moved(Op.RESHAPE, new).single is not None
@@ -94,7 +94,7 @@ class TensorCore(Gradients[Tensor]):
         if len(shape) == 1 and isinstance(shape[0], DType):
             return self._moved() if shape[0] is self.dtype else self._read_as(shape[0])
         new = shapes.reshaped(self.shape, shape, "view")
-        if not self._takes(new):
+        if not self._shows_as(new):
             raise ShapeError(f"view {self.shape} -> {new}: the elements' strides do not allow it "
                              f"without a copy; use reshape()")
         return self._moved((Op.RESHAPE, new))
