@@ -450,6 +450,11 @@ def of_parts(parts: Tensor, same: ComplexTensor | None = None) -> ComplexTensor:
     return result
 
 
+def pairs_of(x: Tensor) -> Tensor:
+    """The pairs that a complex tensor is made of; a real one itself."""
+    return x._parts if isinstance(x, ComplexTensor) else x
+
+
 def joined(real: Tensor, imaginary: Tensor) -> Tensor:
     """Pairs of real and imaginary parts."""
     return stack([real, imaginary], -1)

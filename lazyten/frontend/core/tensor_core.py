@@ -230,7 +230,8 @@ class TensorCore(Gradients[Tensor]):
         """`value` around the last axes: (before, after) of the last axis, then of the one before,
         and so on, as torch.nn.functional.pad; negative numbers cut."""
         given = shapes.sizes([padding], "pad")
-        value = shapes.as_element(value, self.dtype, "pad")
+        value = shapes.as_element(value, self.dtype, "pad", wraps=False) if max(
+            given, default=0) > 0 else shapes.as_number(value, "pad", "the value")
         if len(given) % 2 or len(given) > 2 * self.ndim:
             raise ShapeError(f"pad {given} of shape {self.shape}: give (before, after) for the "
                              f"last axis, then for the one before, at most {self.ndim} pairs")
