@@ -49,8 +49,8 @@ def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[Function, Tens
     """The same of modules alike, with their parameters and buffers along a first axis, for
     `vmap`."""
     params, buffers = stack_module_state(models)
-    parts = (tuple(x.detach() for x in each.values()) for each in (params, buffers))
-    return (_of_values(deepcopy(models[0])), *parts)
+    stacked, kept = (tuple([x.detach() for x in each.values()]) for each in (params, buffers))
+    return _of_values(deepcopy(models[0])), stacked, kept
 
 
 def _of_values(model: Module) -> Function:
