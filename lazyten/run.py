@@ -31,6 +31,8 @@ PYTORCH = "2.13.0"
 _NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter", DType: "torch"}
 """What these classes say their modules are: packages choose what to call by that of Tensor, and
 read the name of an element type from its text."""
+_ROOTS = {"torch": "lazyten", "functorch": "lazyten.functorch"}
+"""The packages that lazyten stands in for."""
 _PACKAGE = "in a package, "
 _NOTHING = object()
 _DEFINED = type | FunctionType
@@ -110,13 +112,14 @@ def _name(modules: Mapping[type, str]) -> None:
 
 
 def _is_torch(name: str) -> bool:
-    return name.partition(".")[0] == "torch"
+    return name.partition(".")[0] in _ROOTS
 
 
 def found(name: str) -> Any:
     """What lazyten has for a name such as 'torch.nn.Linear'; _NOTHING if nothing."""
-    value: Any = import_module("lazyten")
-    for part in name.split(".")[1:]:
+    root, *parts = name.split(".")
+    value: Any = import_module(_ROOTS[root])
+    for part in parts:
         try:
             value = getattr(value, part)
         except AttributeError:
@@ -212,7 +215,8 @@ def missing_names(source: str, script: str) -> dict[str, str]:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if _is_torch(alias.name):
-                    known[alias.asname or "torch"] = alias.name if alias.asname else "torch"
+                    root = alias.name.partition(".")[0]
+                    known[alias.asname or root] = alias.name if alias.asname else root
         elif isinstance(node, ast.ImportFrom) and not node.level and _is_torch(node.module or ""):
             known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
     lines: dict[str, str] = {}

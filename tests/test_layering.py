@@ -52,7 +52,7 @@ ROOMS = [
     "nn.__init__", "distributed.tensor.parallel", "distributed.pipelining",
     "optim", "optim.lr_scheduler", "optim.__init__", "distributed.optim",
     "distributed.checkpoint", "distributions", "amp",
-    "func", "autograd.functional",
+    "func", "functorch", "autograd.functional",
     "capture.state", "capture", "utils.data", "utils", "tuning", "seeing", "quantization",
     "backends", "special", "fft", "signal", "masked", "cuda", "hub", "multiprocessing",
     "profiler", "platform",

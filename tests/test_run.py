@@ -63,6 +63,33 @@ def test_a_script_runs_with_its_arguments_and_its_neighbours(tmp_path: Path) -> 
     assert done.stdout == "True True __main__\nlazyten True\ntorch.optim ['--steps', '2']\n"
 
 
+FUNCTORCH = """
+import functorch, torch
+from functorch import combine_state_for_ensemble, make_functional, make_functional_with_buffers
+
+layer = torch.nn.Linear(2, 1)
+f, params = make_functional(layer)
+grads = functorch.grad(lambda p: f(p, torch.ones(2)).sum())(params)
+print([x.tolist() for x in grads], params[0] is layer.weight)
+net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+f, params, buffers = make_functional_with_buffers(net, disable_autograd_tracking=True)
+print(f(params, buffers, torch.zeros(2, 2)).tolist(), params[0].requires_grad, len(buffers))
+f, params, buffers = combine_state_for_ensemble([torch.nn.Linear(2, 1) for _ in range(3)])
+print(tuple(functorch.vmap(f, (0, 0, None))(params, buffers, torch.ones(4, 2)).shape))
+try:
+    make_functional(net)
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_functorch_is_there_as_it_was_before_torch_func(tmp_path: Path) -> None:
+    done = run(tmp_path, FUNCTORCH)
+    assert done.stdout.splitlines() == [
+        "[[[1.0, 1.0]], [1.0]] False", "[[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]] False 3", "(3, 4, 1)",
+        "make_functional: the module has buffers; use make_functional_with_buffers"], done.stderr
+
+
 def test_a_module_runs_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text("import sys\nimport torch\n"
                                         "print(torch.__version__, sys.argv[1:], __name__)\n")

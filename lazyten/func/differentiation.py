@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.func.transforms import Function, outputs_of, results
+from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, make, substitute
 from lazyten.ir.ops import Op
+from lazyten.operators.arrays import strided
 from lazyten.operators.math.shapes import as_int
 from lazyten.storage.levels import level
+from lazyten.storage.stand_ins import Layout, layout_of, lies
 from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError, DeviceError, DTypeError, GradientError, KindError
 from lazyten.support.grad_mode import enable_grad
@@ -76,7 +80,7 @@ def called(operation: str, func: Function, args: Sequence[Any], kwargs: dict[str
     _check_inputs(operation, leaves, names)
     values = {make(Op.LEAF, x.dtype, (x.node,), new_leaf_id()): x.node for x in leaves}
     devices = [x.device for x in leaves]
-    stands = iter([Tensor._of(x, device, True) for x, device in zip(values, devices, strict=True)])
+    stands = iter([_standing_for(x, leaf) for x, leaf in zip(leaves, values, strict=True)])
     given = list(args)
     for place in places:
         given[place] = unflatten(stands, flatten(args[place])[1])
@@ -86,6 +90,24 @@ def called(operation: str, func: Function, args: Sequence[Any], kwargs: dict[str
     _check_outputs(operation, outputs, paths(shape, "the result"))
     return Call(values, devices, nesting, [t.node for t in outputs], [t.device for t in outputs],
                 shape, aux)
+
+
+def _standing_for(x: Tensor, leaf: Node) -> Tensor:
+    """What is given in place of x: the same values, and as x lies in memory."""
+    made: Tensor = Tensor._of(leaf, x.device, True)
+    layout = layout_of(x._storage)
+    if x._moves or layout is not None:
+        shape, moves = (x._storage.shape, ()) if layout is None else (layout.shape, layout.moves)
+        moves += x._moves
+        lies(made._storage, Layout(shape, moves, partial(_memory_of, x, moves, leaf)))
+    return made
+
+
+def _memory_of(x: Tensor, moves: Moves, leaf: Node) -> Node:
+    """The memory that x is a view of, with a leaf in place of what x shows."""
+    layout = layout_of(x._storage)
+    memory = x._storage if layout is None else layout.storage(x._storage)
+    return strided.written_through(moves, memory.value, leaf)
 
 
 def _parts(operation: str, value: Any, has_aux: bool) -> tuple[Any, Any]:

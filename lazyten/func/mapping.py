@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.autodiff.batching import batch, repeated
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.func.transforms import (
     Function,
@@ -22,9 +23,10 @@ from lazyten.ir.movement import inverse_order
 from lazyten.ir.node import Node, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
-from lazyten.operators.arrays import joining
+from lazyten.operators.arrays import joining, strided
 from lazyten.operators.math import shapes
 from lazyten.storage.levels import level
+from lazyten.storage.stand_ins import Layout, layout_of, lies
 from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError, KindError, ShapeError
 from lazyten.support.trees import Branch, flatten, paths, unflatten
@@ -70,15 +72,19 @@ def _mapped(func: Function, in_dims: Any, out_dims: Any, randomness: str, chunk_
         with level("vmap", count, randomness, shared, examples):
             value = func(*unflatten(iter(given), structure), **kwargs)
         outputs, shape = outputs_of("vmap", value)
-        nodes = [t.node for t in outputs]
-        places = _spread(out_dims, shape, "out_dims", "the result")
+        places = [_whole_axis(t, place) for t, place in zip(
+            outputs, _spread(out_dims, shape, "out_dims", "the result"), strict=True)]
+        are_pairs = [isinstance(t, ComplexTensor) for t in outputs]
+        nodes = [pairs_of(t).node for t in outputs]
         whole = batch(nodes, examples, count)
         placed = [_placed(node, b, place, count)
                   for node, b, place in zip(nodes, whole, places, strict=True)]
         chunks.append((placed, [t.device for t in outputs], places))
     joined = [_joined([chunk[0][i] for chunk in chunks], place)
               for i, place in enumerate(chunks[0][2])]
-    return unflatten(iter(results(joined, chunks[0][1])), shape)
+    made = results(joined, chunks[0][1])
+    return unflatten(iter(of_parts(x) if pairs else x for x, pairs in zip(
+        made, are_pairs, strict=True)), shape)
 
 
 def _joined(parts: list[Node], place: int | None) -> Node:
@@ -90,13 +96,44 @@ def _joined(parts: list[Node], place: int | None) -> Node:
 
 def _example(x: Tensor, axis: int, size: int, examples: dict[Node, Node]) -> Tensor:
     """One example of x, whose examples lie along `axis`; notes what it stands for."""
+    if isinstance(x, ComplexTensor):
+        return of_parts(_example(pairs_of(x), axis, size, examples))
     order = (axis, *(a for a in range(x.ndim) if a != axis))
     front = move(Op.PERMUTE, x.node, order)
     node, flat = unknown(front.shape[1:], x.dtype)
     examples[flat] = reshape(front, (size, flat.numel))
     if x.requires_grad:  # for the function; the gradient itself flows through `front`
         node = make(Op.LEAF, node.dtype, (node,), new_leaf_id())
-    return Tensor._of(node, x.device, x.requires_grad)
+    made: Tensor = Tensor._of(node, x.device, x.requires_grad)
+    if axis or x._moves or layout_of(x._storage) is not None:
+        _lie_as(made, x, axis, examples)
+    return made
+
+
+def _lie_as(example: Tensor, x: Tensor, axis: int, examples: dict[Node, Node]) -> None:
+    """Note that an example lies in memory as one of x, if these are evenly spaced: each then begins
+    a step further on in the memory of x, and what lies between its elements is in its reach."""
+    view = x._layout.single
+    if view is None or view.mask is not None or min(view.strides) < 0 or not x.numel():
+        return
+    step, steps = view.strides[axis], view.strides[:axis] + view.strides[axis + 1:]
+    count, shape = x.shape[axis], example.shape
+    reach = view.offset + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) + 1
+
+    def memory() -> Node:
+        lines: Any = x.as_strided((count, reach), (step, 1), 0)
+        return _example(lines, 0, count, examples).node
+
+    moves = strided.as_strided((reach,), shape, steps, view.offset)
+    lies(example._storage, Layout((reach,), moves, memory))
+
+
+def _whole_axis(output: Tensor, place: int | None) -> int | None:
+    """The axis of a result that examples get; of complex numbers, which are pairs, from the front
+    on."""
+    if place is None or not isinstance(output, ComplexTensor):
+        return place
+    return shapes.axis(place, output.ndim + 1, "vmap: out_dims")
 
 
 def _placed(node: Node, whole: Node | None, place: int | None, size: int) -> Node:

@@ -33,7 +33,7 @@ from lazyten.ir.unknown import unknown
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage import frames, levels, tracing
 from lazyten.storage.levels import Level
-from lazyten.storage.placement import has_values
+from lazyten.storage.placement import Device, has_values
 from lazyten.storage.storage import Buffer
 from lazyten.support import forking
 from lazyten.support.errors import ArgumentError, DTypeError, TransformError
@@ -58,6 +58,8 @@ class Generator:
     def __init__(self, seed: int | str | None = None, *, device: str | None = None) -> None:
         """The device, which PyTorch takes in the seed's place, changes nothing: numbers are the
         same on all."""
+        named = seed if isinstance(seed, str) else device
+        self._device = Device("cpu" if named is None else named)
         self._lock = forking.lock()
         self.manual_seed(_unforeseen() if seed is None or isinstance(seed, str) else seed)
 
@@ -72,22 +74,37 @@ class Generator:
                             f"2**64")
         tracing.refuse("making or seeding a generator", "do it outside, before the call")
         with self._lock:
-            self.seed, self.taken = number % (1 << 64), 0
+            self._seed, self._taken = number % (1 << 64), 0
         return self
+
+    @property
+    def device(self) -> Device:
+        """The device that it was made for."""
+        return self._device
+
+    def seed(self) -> int:
+        """Start again from a number that cannot be foreseen; gives it."""
+        return self.manual_seed(_unforeseen()).initial_seed()
+
+    def clone_state(self) -> Generator:
+        """Another generator, which goes on as this one does."""
+        other = Generator(device=self._device)
+        other.set_state(self.get_state())
+        return other
 
     def take(self, count: int) -> tuple[int, int]:
         """The seed, and the first of `count` counters that nobody else gets."""
         tracing.refuse("taking random numbers on the host", "do it outside")
         frames.refuse_values()
         with self._lock:
-            first = self.taken
-            self.taken = (first + count) % (1 << 64)
-            return self.seed, first
+            first = self._taken
+            self._taken = (first + count) % (1 << 64)
+            return self._seed, first
 
     def get_state(self) -> tuple[int, int]:
         """(seed, numbers taken): what `set_state` takes."""
         tracing.refuse("reading a generator's state", "do it outside")
-        return self.seed, self.taken
+        return self._seed, self._taken
 
     def set_state(self, state: tuple[int, int]) -> None:
         """Go on from a state that `get_state` gave."""
@@ -97,7 +114,7 @@ class Generator:
                                 f"get_state() gave")
         tracing.refuse("setting a generator's state", "do it outside")
         with self._lock:
-            self.seed, self.taken = state
+            self._seed, self._taken = state
 
     def initial_seed(self) -> int:
         """The seed that it started from, below 2**64."""
@@ -119,7 +136,7 @@ def initial_seed() -> int:
 
 def seed() -> int:
     """Seed the default generator with a number that cannot be foreseen; gives it."""
-    return default_generator.manual_seed(_unforeseen()).seed
+    return default_generator.seed()
 
 
 def get_rng_state() -> tuple[int, int]:

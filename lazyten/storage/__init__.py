@@ -14,6 +14,7 @@ Files, in reading order:
   may change.
 - held_memory.py: Memory for small arrays that the host computes anew each time, such as numbers of
   a step.
+- stand_ins.py: How what stands for an argument of a transform lies in memory.
 - untyped.py: Storages as programs see them: which tensors share memory, and the bytes of a file.
 - placeholder.py: What stands in a graph where memory will be, when the graph is computed with other
   values.

@@ -136,9 +136,11 @@ def _check_range(value: bool | int | float) -> None:
 
 
 def _check_fits(array: Array, target: DType) -> None:
-    """ArgumentError if a Python number would change in an integer type, fractions aside."""
+    """ArgumentError if a Python number would change in an integer type, fractions aside; whole
+    numbers below 0 wrap in an unsigned one, as in shapes.as_element."""
     whole = np.trunc(array) if array.dtype.kind == "f" else array
-    wrong = ~((whole >= target.min) & (whole <= target.max))
+    least = -target.max if target.kind == "u" and array.dtype.kind == "i" else target.min
+    wrong = ~((whole >= least) & (whole <= target.max))
     if wrong.any():
         raise ArgumentError(f"tensor: {array[wrong].reshape(-1)[0]} does not fit in {target.name}, "
                             f"which is {target.min} to {target.max}; use a wider type")

@@ -141,8 +141,8 @@ class NotWrittenError(GradientError, ArgumentError, NotImplementedError):
 
 
 class KindError(DTypeError, ArgumentError):
-    """What a transform of lazyten.func was given, or its function gave, is no tensor; also a
-    TypeError and a ValueError."""
+    """What a transform of lazyten.func was given, or its function gave, is no tensor, or what a
+    recurrent layer was given is not of its weights' type; also a TypeError and a ValueError."""
 
 
 class NotDefinedError(LazytenError, NotImplementedError):

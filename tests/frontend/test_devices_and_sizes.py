@@ -84,3 +84,12 @@ def test_a_size_is_what_a_jitted_function_depends_on() -> None:
     reshaped = lt.jit(lambda x, size: x.reshape(size) * 2)
     for size in ((3, 2), (6,), (3, 2)):
         assert reshaped(lt.ones(2, 3), lt.Size(size)).shape == size
+
+
+@pytest.mark.parametrize("kind", ["cpu", "interpreter", "meta"])
+def test_counting_the_devices_of_one_piece_of_hardware_comes_to_an_end(kind: str) -> None:
+    count = 0
+    with pytest.raises(lt.DeviceError, match=f"one '{kind}'"):
+        for count in range(1000):
+            lt.device(kind, count)
+    assert count == 16

@@ -172,6 +172,17 @@ def test_what_is_much_larger_than_it_differs_keeps_its_variance(dtype: dt.DType,
     np.testing.assert_allclose(cov.numpy(), np.cov([steps, -steps]), rtol=1e-6)
 
 
+@pytest.mark.parametrize(("weights", "wrong"), [
+    ({"fweights": [1, -2, 3]}, "fweights is below 0"), ({"aweights": [1., 2., -1.]}, "aweights is"),
+    ({"aweights": [0.0] * 3}, "sum to 0")])
+def test_covariances_have_no_weights_below_0(weights: dict[str, list[float]], wrong: str,
+                                             device: str) -> None:
+    x = lt.ones(2, 3, device=device)
+    made = {name: lt.tensor(values, device=device) for name, values in weights.items()}
+    with pytest.raises(lt.ArgumentError, match=wrong):
+        x.cov(**made).realize()
+
+
 @pytest.mark.parametrize("scale", [1e20, 1e-30])
 @pytest.mark.parametrize("dtype", [lt.float32, lt.bfloat16], ids=str)
 def test_squares_that_a_type_does_not_hold_are_no_lengths_of_0_or_infinity(

@@ -160,3 +160,10 @@ def test_recurrent_layers_of_16_bit_floats_compute_in_float32() -> None:
         output, (h, _) = low.to(dtype)(x.to(dtype))
         assert output.dtype is h.dtype is dtype
         assert lt.allclose(output.float(), wide(x)[0], atol=places)
+
+
+@pytest.mark.parametrize("layer", [nn.RNN, nn.LSTM, nn.GRU])
+def test_an_input_of_another_type_is_a_value_error_and_a_type_error(layer: type[nn.RNN]) -> None:
+    for kind in (ValueError, TypeError):
+        with pytest.raises(kind, match="float64 and the weights are float32"):
+            layer(3, 4)(lt.ones(2, 3, dtype=lt.float64))

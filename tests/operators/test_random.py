@@ -34,7 +34,7 @@ def test_numbers_worked_out_on_the_host_are_the_devices(
         device: str, count: int, seed: int, taken: int) -> None:
     generators = [lt.Generator(seed) for _ in range(2)]
     for generator in generators:
-        generator.set_state((generator.seed, taken))
+        generator.set_state((generator.initial_seed(), taken))
     expected = lt.rand(count, generator=generators[0], device=device)
     found = lazyten_random.host_uniform(count, generators[1])
     assert found.dtype == np.float32
@@ -204,3 +204,12 @@ def test_counters_begin_again_after_two_to_the_64() -> None:
         again.set_state(generator.get_state())
         lazily = lt.rand(2, generator=generator).tolist()
         assert lazyten_random.host_uniform(2, again).tolist() == lazily
+
+
+def test_a_generator_is_seeded_by_chance_and_copied() -> None:
+    generator = lt.Generator(device="cpu")
+    assert generator.device == lt.device("cpu") and lt.Generator("interpreter").device.type != "cpu"
+    assert generator.seed() == generator.initial_seed() != generator.seed()
+    lt.rand(5, generator=generator).realize()
+    copied = generator.clone_state()
+    assert lt.rand(3, generator=copied).tolist() == lt.rand(3, generator=generator).tolist()

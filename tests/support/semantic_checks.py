@@ -449,6 +449,13 @@ ELEMENTWISE: dict[str, Check] = {
     "take": lambda m, t: t.f.take(t.x),
     "index_fill": lambda m, t: t.f.index_fill(0, t.x[:1], -1),
     "masked_scatter": lambda m, t: t.f.masked_scatter(t.b, t.g),
+    "numbers below 0 in unsigned types": lambda m, t: [y for x in (t.s.to(m.uint8),) for y in (
+        m.where(x > 1, x, -2), m.where(x > 1, -255, x), x.scatter(0, t.x, -2),
+        m.full((2,), -2, dtype=m.uint16), x.clone().fill_(-1), m.full_like(x, -3),
+        x.new_full((2,), -4), x.masked_fill(x > 1, -2), x.index_fill(0, t.x, -7),
+        m.tensor([-2, 3, -255], dtype=m.uint8), m.tensor(-1, dtype=m.uint32),
+        m.nn.functional.threshold(x, 1, -2), m.linspace(-2, 2, 3, dtype=m.uint8),
+        m.nn.functional.pad(x, (0, 0), value=-2))],
 }
 
 ALL: dict[str, Check] = {**METADATA, **VIEWS, **IN_PLACE, **CREATION, **PRODUCTS, **ORDER,

@@ -12,7 +12,7 @@ from lazyten.frontend.complexes.computing import Pair, carry_out, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.complex_forms import FORMS
 from lazyten.operators.arrays import products
-from lazyten.support.errors import DTypeError, not_complex
+from lazyten.support.errors import DTypeError, ShapeError, not_complex
 
 
 def of_products(multiply: Callable[[Any, Any], Any], a: Pair, b: Pair) -> Pair:
@@ -76,6 +76,28 @@ def _matrix_power(self: Any, n: Any) -> Any:
 def _vdot(self: Any, other: Any) -> Any:
     return _product("dot")(carry_out("conj", self) if isinstance(self, ComplexTensor) else self,
                            other)
+
+
+@form("cov")
+def _cov(self: Any, **named: Any) -> Any:
+    """From the covariances of all parts: of z and w the mean of z times w conjugated."""
+    if self.ndim > 2:
+        raise ShapeError(f"cov of shape {self.shape}: give a matrix with a row for each variable")
+    rows = self if self.ndim == 2 else self.reshape(1, -1)
+    n = rows.shape[0]
+    parts = functions.cat([rows.real, rows.imag]).cov(**named)
+    found = carry_out("put_together", parts[:n, :n] + parts[n:, n:], parts[n:, :n] - parts[:n, n:])
+    return found if n > 1 else found.reshape(())
+
+
+@form("corrcoef")
+def _corrcoef(self: Any) -> Any:
+    found = _cov(self)
+    if not found.ndim:
+        return found / found
+    deviations = found.diagonal().real.sqrt()
+    found = found / deviations[:, None] / deviations
+    return carry_out("put_together", found.real.clamp(-1, 1), found.imag.clamp(-1, 1))
 
 
 @form("vander")

@@ -108,6 +108,12 @@ def _each_part(function: Any, name: str) -> Any:
     return both
 
 
+@form("nan_to_num")
+def _nan_to_num(input: Any, *others: Any, **named: Any) -> Any:
+    return carry_out("put_together", *(half.nan_to_num(*others, **named)
+                                       for half in (input.real, input.imag)))
+
+
 def _tensors(args: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for x in args:
@@ -339,7 +345,7 @@ WRITING = ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_d
            "masked_scatter", "rsqrt", "log2", "log10", "log1p", "index_put", "expm1", "cumprod",
            "addmm", "addmv", "addbmm", "baddbmm", "addr", "addcmul", "addcdiv", "lerp", "eq", "ne",
            "logical_and", "logical_or", "logical_xor", "logical_not", "exp2", "sinc", "index_fill",
-           "put",
+           "put", "nan_to_num",
            *(f"{arc}{name}{h}" for arc in ("a", "arc") for name in ("sin", "cos", "tan")
              for h in ("", "h")))
 for _name in WRITING:

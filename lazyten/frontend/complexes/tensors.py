@@ -170,7 +170,7 @@ class ComplexTensor(Complex, Tensor):
     def _moved(self, *moves: tuple[Op, Any]) -> Any:
         return of_parts(self._parts._moved(*[of_pairs(op, arg) for op, arg in moves]))
 
-    def _restrided(self, moves: Moves) -> Any:
+    def _restrided(self, moves_of: Callable[[Shape], Moves]) -> Any:
         raise not_complex("as_strided")
 
     def _reshaped(self, new: Shape) -> Any:
@@ -448,6 +448,11 @@ def of_parts(parts: Tensor, same: ComplexTensor | None = None) -> ComplexTensor:
     result: ComplexTensor = object.__new__(ComplexTensor)
     result._parts, result._collected = parts, None
     return result
+
+
+def pairs_of(x: Tensor) -> Tensor:
+    """The pairs that a complex tensor is made of; a real one itself."""
+    return x._parts if isinstance(x, ComplexTensor) else x
 
 
 def joined(real: Tensor, imaginary: Tensor) -> Tensor:

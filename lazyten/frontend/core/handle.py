@@ -27,6 +27,7 @@ from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
 from lazyten.storage import history, tracing
 from lazyten.storage.placement import Device, canonical, has_values
+from lazyten.storage.stand_ins import layout_of
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import GradientError, NoAxisError, NoValuesError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
@@ -215,6 +216,13 @@ class Handle(Generic[Tensor]):
         return _tracker_after(self._storage.shape, self._moves)
 
     @property
+    def _layout(self) -> ShapeTracker:
+        """How this view lies in memory, or what it stands for in a transform."""
+        layout = layout_of(self._storage)
+        return self._tracker if layout is None else _tracker_after(
+            layout.shape, layout.moves + self._moves)
+
+    @property
     def dtype(self) -> DType:
         """The type of the elements."""
         return self._storage.dtype
@@ -258,7 +266,7 @@ class Handle(Generic[Tensor]):
     def stride(self, dim: int | None = None) -> Shape | int:
         """Elements between neighbours on each axis, or on one, in the storage. ShapeError if this
         view is not laid out in strides."""
-        view = self._tracker.single
+        view = self._layout.single
         if view is None or view.mask is not None:
             raise ShapeError(f"stride of a view of shape {self.shape}: its elements are not evenly "
                              f"spaced in memory; contiguous() makes a copy that is")
@@ -268,7 +276,7 @@ class Handle(Generic[Tensor]):
         """Where the first element is in the storage, in elements."""
         if tracing.active is not None:
             tracing.placed(self._storage)
-        view = self._tracker.single
+        view = self._layout.single
         return 0 if view is None else view.offset
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """The core of Tensor as a whole, with what moves elements: reshape, permute, expand and so on."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,9 +26,10 @@ from lazyten.operators.arrays import indexing
 from lazyten.operators.arrays.arrangements import tile
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
-from lazyten.storage import tracing
+from lazyten.storage import levels, tracing
 from lazyten.storage.data import buffer_of_bytes
 from lazyten.storage.frames import refuse_values
+from lazyten.storage.stand_ins import layout_of
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
@@ -54,12 +55,15 @@ class TensorCore(Gradients[Tensor]):
             all_moves = chained(all_moves, shape, op, arg, joins)
         return self._view(self._storage, all_moves, lineage)
 
-    def _restrided(self, moves: Moves) -> Tensor:
-        """Another view of the storage, which an operation that is looked up need not know whole."""
+    def _restrided(self, moves_of: Callable[[Shape], Moves]) -> Tensor:
+        """Another view of the storage, which an operation that is looked up need not know whole.
+        moves_of: the moves from a storage of a shape."""
         refuse_values()
         tracing.placed(self._storage)
-        whole: TensorCore[Tensor] = self._view(self._storage, (), self._lineage)
-        return whole._moved(*moves)
+        layout = layout_of(self._storage)
+        memory = self._storage if layout is None else layout.storage(self._storage)
+        whole: TensorCore[Tensor] = self._view(memory, (), self._lineage)
+        return whole._moved(*moves_of(memory.shape))
 
     def _as(self, dtype: DTypeLike | None) -> TensorCore[Tensor]:
         """The elements in a type, or as they are if that is None."""
@@ -74,9 +78,14 @@ class TensorCore(Gradients[Tensor]):
     def _reshaped(self, new: Shape) -> Tensor:
         if new == self.shape:
             return self._moved()
-        if not self._moves or self._tracker.moved(Op.RESHAPE, new).single is not None:
+        if self._shows_as(new):
             return self._moved((Op.RESHAPE, new))
         return self._result(move(Op.RESHAPE, self.node, new), self)
+
+    def _shows_as(self, new: Shape) -> bool:
+        """Whether a view can have this shape."""
+        layout = self._layout if self._moves or levels.under_way() else None
+        return layout is None or layout.moved(Op.RESHAPE, new).single is not None
 
     @also_named(size="shape", dtype="shape")
     def view(self, *shape: Any) -> Tensor:
@@ -85,7 +94,7 @@ class TensorCore(Gradients[Tensor]):
         if len(shape) == 1 and isinstance(shape[0], DType):
             return self._moved() if shape[0] is self.dtype else self._read_as(shape[0])
         new = shapes.reshaped(self.shape, shape, "view")
-        if self._moves and self._tracker.moved(Op.RESHAPE, new).single is None:
+        if not self._shows_as(new):
             raise ShapeError(f"view {self.shape} -> {new}: the elements' strides do not allow it "
                              f"without a copy; use reshape()")
         return self._moved((Op.RESHAPE, new))
@@ -221,7 +230,8 @@ class TensorCore(Gradients[Tensor]):
         """`value` around the last axes: (before, after) of the last axis, then of the one before,
         and so on, as torch.nn.functional.pad; negative numbers cut."""
         given = shapes.sizes([padding], "pad")
-        value = shapes.as_element(value, self.dtype, "pad")
+        value = shapes.as_element(value, self.dtype, "pad", wraps=False) if max(
+            given, default=0) > 0 else shapes.as_number(value, "pad", "the value")
         if len(given) % 2 or len(given) > 2 * self.ndim:
             raise ShapeError(f"pad {given} of shape {self.shape}: give (before, after) for the "
                              f"last axis, then for the one before, at most {self.ndim} pairs")
@@ -243,8 +253,8 @@ class TensorCore(Gradients[Tensor]):
         """Whether the elements are in memory in row-major order, or another, without gaps."""
         order = order_of(memory_format, self.ndim, "is_contiguous")
         if order is None:
-            return self._tracker.is_contiguous
-        return self.permute(order)._tracker.is_contiguous
+            return self._layout.is_contiguous
+        return self.permute(order)._layout.is_contiguous
 
     def contiguous(self, memory_format: MemoryFormat = contiguous_format) -> Tensor:
         """Itself if its elements are in row-major order, or another, else a copy that is."""

@@ -78,7 +78,8 @@ class Writing(Operands[Tensor]):
                              f"new tensor")
         if dt.category(value.dtype) > dt.category(self.dtype):
             raise DTypeError(f"{operation} on {self.dtype.name} would give {value.dtype.name}, "
-                             f"which does not fit in it; convert first, or make a new tensor")
+                             f"a dtype that does not fit in it; convert first, or make a new "
+                             f"tensor")
         tensors: list[Handle[Any]] = [self, *others]
         flows = [t._keeps_graph for t in tensors if t.requires_grad]
         requires = tracked and any(flows)

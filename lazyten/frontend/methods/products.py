@@ -170,6 +170,9 @@ class ProductMethods(ViewMethods[Tensor]):
         if fweights is not None and not self._tensor(fweights, "cov").dtype.is_int:
             raise DTypeError(f"cov: fweights of {fweights.dtype.name} are how often each "
                              f"observation was seen; give whole numbers, or use aweights")
+        if aweights is not None and not self._tensor(aweights, "cov").dtype.is_float:
+            raise DTypeError(f"cov: aweights of {aweights.dtype.name} are how much each "
+                             f"observation counts; give floats, or use fweights")
         given = [None if w is None else self._tensor(w, "cov") for w in (fweights, aweights)]
         nodes = [None if w is None else w.node for w in given]
         return self._given(products.covariance(self.node, number, *nodes),

@@ -57,7 +57,8 @@ class ViewMethods(TensorCore[Tensor]):
         steps = shapes.sizes([stride], "as_strided")
         start = self.storage_offset() if storage_offset is None else shapes.as_int(
             storage_offset, "as_strided", "the storage offset")
-        return self._restrided(strided.as_strided(self._storage.shape, wanted, steps, start))
+        return self._restrided(
+            lambda storage: strided.as_strided(storage, wanted, steps, start))
 
     @also_named(size="sizes")
     def resize_(self, *sizes: Any, memory_format: MemoryFormat = contiguous_format) -> Self:

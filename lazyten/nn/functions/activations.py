@@ -207,7 +207,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
              ) -> Tensor:
     """x held between min_val and max_val, where its gradient is 0."""
-    low, high = (shapes.as_element(v, input.dtype, "hardtanh") for v in (min_val, max_val))
+    low, high = (shapes.as_element(v, input.dtype, "hardtanh", wraps=False)
+                 for v in (min_val, max_val))
     if input.dtype.is_int:
         low, high = int(low), int(high)
     if low > high:

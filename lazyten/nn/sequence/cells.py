@@ -15,7 +15,7 @@ from lazyten.nn.parameter import Parameter
 from lazyten.operators.arrays import recurrences
 from lazyten.operators.arrays.recurrences import Cell
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, KindError, ShapeError
 
 CELLS: dict[str, Cell] = {"RNN_TANH": recurrences.tanh_cell, "RNN_RELU": recurrences.relu_cell,
                           "LSTM": recurrences.lstm_cell, "GRU": recurrences.gru_cell}
@@ -42,14 +42,14 @@ def mode_of(nonlinearity: str, layer: str) -> str:
 
 def in_type_of(weight: Tensor, x: Tensor, layer: str) -> Tensor:
     """An input or a state in the type of the weights, which autocast may have made another.
-    DTypeError for another type otherwise."""
+    KindError for another type otherwise."""
     if x.dtype is weight.dtype:
         return x
     if x.dtype.is_float and mixed_precision.is_autocast_enabled(x.device):
         return x.to(dtype=weight.dtype)
     name = weight.dtype.name
-    raise DTypeError(f"{layer}: the input or a state is {x.dtype.name} and the weights are {name}; "
-                     f"convert one, for example with .to(lazyten.{name})")
+    raise KindError(f"{layer}: the input or a state is {x.dtype.name} and the weights are {name}; "
+                    f"convert one, for example with .to(lazyten.{name})")
 
 
 class RNNCellBase(Module):

@@ -309,6 +309,7 @@ def covariance(x: Node, correction: float, times: Node | None = None,
         over: Node | float = max(rows.shape[1] - correction, 0.0)
     else:
         count = reductions.sum(each, (0,))
+        count = ew.obeying(count, ew.equal(count, 0), "cov", "the weights sum to 0")
         mean = ew.true_divide(reductions.sum(ew.mul(rows, each), (1,), True), count)
         centred = ew.sub(rows, mean)
         weighted, lost = ew.mul(centred, each), const(correction, x.dtype)
@@ -326,6 +327,9 @@ def _column_weights(rows: Node, times: Node | None, weights: Node | None) -> Nod
         if given is not None and given.shape != (rows.shape[1],):
             raise ShapeError(f"cov: {what} of shape {given.shape}; give one number for each of the "
                              f"{rows.shape[1]} columns")
+    times, weights = (None if given is None else ew.obeying(
+        given, ew.less(given, 0), "cov", f"an element of {what} is below 0")
+        for what, given in (("fweights", times), ("aweights", weights)))
     if times is None or weights is None:
         return times if weights is None else cast(weights, rows.dtype)
     return ew.mul(cast(times, rows.dtype), cast(weights, rows.dtype))

@@ -524,9 +524,7 @@ def chosen(condition: Node, a: Operand, b: Operand) -> Node:
     """`where` of what users give, a condition of uint8 among it: ArgumentError for a number that
     does not fit in the result."""
     dtype = result_type([a, b], "where")
-    for x in (a, b):
-        if not isinstance(x, Node):
-            shapes.as_element(x, dtype, "where")
+    a, b = (x if isinstance(x, Node) else shapes.as_element(x, dtype, "where") for x in (a, b))
     return where(as_bool(condition) if condition.dtype is dt.uint8 else condition, a, b)
 
 

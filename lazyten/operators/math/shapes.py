@@ -55,9 +55,12 @@ def as_float(value: object, operation: str, what: str) -> float:
     return as_number(value, operation, what) * 1.0  # (of a number that varies it is not looked at)
 
 
-def as_element(value: object, dtype: DType, operation: str) -> Scalar:
-    """A number that becomes an element of type `dtype`. ArgumentError for one that does not fit."""
+def as_element(value: object, dtype: DType, operation: str, wraps: bool = True) -> Scalar:
+    """A number that becomes an element of type `dtype`. ArgumentError for one that does not fit;
+    but with `wraps` -n is taken for 2**bits - n in an unsigned type that holds n."""
     number = as_number(value, operation, "the value")
+    if wraps and isinstance(number, int) and dtype.kind == "u" and -dtype.max <= number < 0:
+        return number + (1 << dtype.bits)
     if dtype.is_int and not (dtype.min <= number <= dtype.max if isinstance(number, int) else
                              math.isfinite(number) and dtype.min <= int(number) <= dtype.max):
         raise ArgumentError(f"{operation}: {number} does not fit in {dtype.name}, which is "

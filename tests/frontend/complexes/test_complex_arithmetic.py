@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -240,3 +241,21 @@ def test_comparisons_look_at_both_parts() -> None:
     assert x.isinf().tolist() == [False, False, False, True]
     assert x.isfinite().tolist() == [True, True, False, False]
     assert lt.allclose(x[:2], x[:2] * (1 + 1e-7)) and not lt.equal(x[:1], x[1:2])
+
+
+@pytest.mark.parametrize("named", [{}, {"correction": 0}, {"fweights": [1, 2, 3]},
+                                   {"aweights": [1.0, 0.5, 2.0]}])
+def test_covariances_of_complex_numbers_are_numpys(named: dict[str, Any]) -> None:
+    z = np.array([[1 + 1j, 2, 3 - 2j], [3, 5j, 1]])
+    given = {key: lt.tensor(x) if isinstance(x, list) else x for key, x in named.items()}
+    expected = np.cov(z, **{{"correction": "ddof"}.get(k, k): x for k, x in named.items()})
+    np.testing.assert_allclose(lt.cov(lt.tensor(z), **given).numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(lt.tensor(z[1]).cov(**given).numpy(), expected[1, 1], atol=1e-12)
+    np.testing.assert_allclose(lt.tensor(z).corrcoef().numpy(), np.corrcoef(z), atol=1e-12)
+
+
+def test_what_is_not_finite_of_complex_numbers_is_replaced_in_each_part() -> None:
+    z = lt.tensor([complex(math.nan, 1), complex(math.inf, math.nan), complex(2, -math.inf)])
+    assert z.nan_to_num(1.0, 2.0, 3.0).tolist() == [1 + 1j, 2 + 1j, 2 + 3j]
+    assert z.nan_to_num_(nan=5.0, posinf=0, neginf=-1.0) is z
+    assert z.tolist() == [5 + 1j, 5j, 2 - 1j]
