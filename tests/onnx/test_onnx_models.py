@@ -12,6 +12,7 @@ import pytest
 import lazyten as lt
 
 onnx = onnx_if_there.needed()
+from lazyten.onnx import evaluation  # noqa: E402
 
 helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
@@ -67,6 +68,23 @@ def test_arithmetic_on_shapes_is_done_beforehand_and_the_rest_is_one_program() -
         np.testing.assert_array_equal(
             model([x])[0], x.reshape(n, 6) + np.arange(n, dtype=np.float32)[:, None])
     assert steps(model) == [["Segment"], ["Segment"]]
+
+
+def test_layers_that_work_out_the_same_shapes_have_it_worked_out_once() -> None:
+    """And numbers of another type, or in another place, are others."""
+    def with_layers(dtype: type, count: int) -> Any:
+        nodes = [node("Div", "a b", "n0"), node("Div", "b a", "n1")]
+        return loaded(nodes + [node("Add", f"n{k} n{k}", f"n{k + 2}") for k in range(count)], [],
+                      [array("a", [7, 7], dtype), array("b", [2, 2], dtype)],
+                      f"n{count} n{count + 1}")
+    evaluation._known.cache_clear()
+    found = with_layers(np.int64, 2)([])
+    assert [x.tolist() for x in found] == [[6, 6], [0, 0]]
+    misses = evaluation._known.cache_info().misses
+    with_layers(np.int64, 2)
+    assert evaluation._known.cache_info().misses == misses == 4
+    assert [x.tolist() for x in with_layers(np.float32, 0)([])] == [
+        [3.5, 3.5], pytest.approx([2 / 7] * 2)]
 
 
 def test_results_of_a_call_stay_when_the_next_has_other_inputs() -> None:

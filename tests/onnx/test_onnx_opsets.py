@@ -182,6 +182,15 @@ def run(nodes: list[Any], feeds: dict[str, Any], outputs: list[str]) -> list[Any
         graph, opset_imports=[helper.make_opsetid("", 20)]))(feeds)
 
 
+def test_sums_of_nothing_before_each_element_are_none() -> None:
+    axis = onnx.numpy_helper.from_array(np.array(1), "axis")
+    graph = helper.make_graph(
+        [helper.make_node("CumSum", ["x", "axis"], ["y"], exclusive=1)], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 0])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)], [axis])
+    assert lt.onnx.load(helper.make_model(graph))([np.zeros((2, 0), "f4")])[0].shape == (2, 0)
+
+
 def test_a_long_axis_is_padded_far() -> None:
     """Its size is what counts, whatever the other axes' are."""
     x = np.arange(40_000, dtype=np.float32).reshape(1, 1, -1)
