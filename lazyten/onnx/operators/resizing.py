@@ -40,7 +40,7 @@ def _places(old: int, new: int, scale: float, mode: str, region: tuple[float, fl
             rounds: bool) -> Array:
     """Where in the old axis each new element lies; if that is rounded, in 32 bits, where
     3.5 / .7 is 5."""
-    at = np.arange(new, dtype=np.float32 if rounds else np.float64)
+    at: Array = np.arange(new).astype(np.float32 if rounds else np.float64)
     exact = scale * old
     if mode == "asymmetric":
         return at / scale
