@@ -177,6 +177,15 @@ def quantized_attention(x: T, weight: T, bias: T, x_scale: T, weight_scale: T,
                             scale, unidirectional)
 
 
+@operator("QLinearReduceMean", domain=MICROSOFT, gives=1)
+def qlinear_mean(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T | None = None, *,
+                 axes: list[int], keepdims: int = 1) -> T:
+    """Means of quantized numbers over axes, of all if there are none, quantized."""
+    over = tuple(axes or range(x.ndim))
+    found = _wide(x, x_scale, x_zero).mean(over, keepdim=bool(keepdims))
+    return _narrow(found, y_scale, y_zero, x)
+
+
 @operator("MatMulInteger16", domain=MICROSOFT, gives=1)
 def matmul_16(a: T, b: T) -> T:
     """Products of integers of 16 bits, in 32."""
