@@ -217,7 +217,8 @@ def _rounded(x: T) -> T:
 @operator("DynamicQuantizeLSTM", domain=MICROSOFT, gives=3)
 def quantized_lstm(x: T, w: T, r: T, b: T | None, lengths: T | None, initial_h: T | None,
                    initial_c: T | None, peepholes: T | None, w_scale: T | None, w_zero: T | None,
-                   r_scale: T | None, r_zero: T | None, *, activation_alpha: list[float] | None = None,
+                   r_scale: T | None, r_zero: T | None, *,
+                   activation_alpha: list[float] | None = None,
                    activation_beta: list[float] | None = None,
                    activations: list[str] | None = None, clip: float = 0.0,
                    direction: str = "forward", hidden_size: int = 0,
