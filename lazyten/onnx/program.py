@@ -25,6 +25,7 @@ from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
+from lazyten.storage import levels, tracing
 
 
 class Alone:
@@ -39,7 +40,16 @@ class Alone:
         values = [environment[name] if name else None
                   for name in (*self.node.inputs, *self.node.captured)]
         found = run_alone(self.node, values, program.device, program.bind)
+        if tracing.current() is None and not levels.under_way():
+            _compute(found)
         environment.update(zip(self.node.outputs, found, strict=True))
+
+
+def _compute(values: Sequence[Value]) -> None:
+    """Compute what came out of a step: the next program would have it planned at each call."""
+    waiting = [x for x in values if isinstance(x, lt.Tensor) and x._storage.buffer is None]
+    if waiting:
+        lt.realize(*waiting)
 
 
 @dataclass

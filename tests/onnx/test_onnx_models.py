@@ -139,6 +139,17 @@ def test_what_hangs_on_values_runs_between_programs() -> None:
     assert steps(model) == [["Alone", "Segment"]]
 
 
+def test_what_a_step_of_its_own_gives_is_computed_before_the_next_program_reads_it() -> None:
+    """It would be planned with that at each call."""
+    model = loaded([node("RandomNormalLike", "x", "r"), node("Add", "x r", "y")], [value("x", [3])])
+    model([rand(3)])
+    plan, = model._program._plans.values()
+    values = {"x": lt.tensor(rand(3))}
+    plan.steps[0].run(values)
+    assert values["r"]._storage.buffer is not None
+    assert lt.jit(lambda x: model([x])[0])(values["x"]).shape == (3,)
+
+
 def test_a_branch_is_chosen_beforehand_where_shapes_decide_and_else_at_each_call() -> None:
     relu = helper.make_graph([node("Relu", "x", "r")], "then", [], [value("r")])
     twice = helper.make_graph([node("Add", "x x", "r")], "else", [], [value("r")])
