@@ -74,9 +74,11 @@ class Prediction:
         if not (self._is_sure and fit.covers(sizes) and self._floats.go_on(graph.floats)) \
                 or fit.values(self._integers, sizes) != graph.integers:
             return None
-        literals = []
+        literals, known = [], dict[_Lanes, Literal | None]()
         for seen in self._literals:
-            literal = seen if isinstance(seen, Literal) else self._literal(seen, sizes, graph)
+            if isinstance(seen, _Lanes) and seen not in known:
+                known[seen] = self._literal(seen, sizes, graph)
+            literal = seen if isinstance(seen, Literal) else known[seen]
             if literal is None:
                 return None
             literals.append(literal)

@@ -6,8 +6,11 @@ any values.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,8 +31,11 @@ from lazyten.onnx.values import (
     to_host,
     to_tensor,
 )
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, InternalError, LazytenError
 
+KEPT_CALLS, KEPT_ELEMENTS = 4096, 64
+"""Operations on constants whose results are kept, and elements of what they take at most."""
 Bind = Callable[[Graph, Sequence[Value]], Any]
 """Makes a function of a subgraph and the values it captures."""
 
@@ -114,12 +120,25 @@ def record(node: Node, values: Sequence[Value], device: str | None) -> list[Valu
 
 
 def fold(node: Node, values: Sequence[Value]) -> list[Constant] | None:
-    """A node on constants: constants; None if its results are no arrays, or too large to keep."""
+    """A node on constants: constants; None if its results are no arrays, or too large to keep. What
+    small constants gave before is looked up, as each layer of a model works out the same shapes.
+    """
     row = node.meaning
     assert isinstance(row, Operator)
     if not row.pure:
         return None
-    with named(node):
+    key = _key_of(node, values)
+    return _folded(node, values) if key is None else _known(_Call(key, node, values))
+
+
+def _folded(node: Node, values: Sequence[Value]) -> list[Constant] | None:
+    row = node.meaning
+    assert isinstance(row, Operator)
+    with named(node), tracing.listening(None):
+        if row.arrays is not None and all(isinstance(x, Constant) and is_plain(x) for x in values):
+            array = row.arrays(*[x.array for x in values], **options(node))
+            if array is not None:
+                return [Constant(np.asarray(array))]
         try:
             found = row.function(*arguments(node, values, FOLDING), **options(node))
         except NeedsHost:
@@ -131,6 +150,40 @@ def fold(node: Node, values: Sequence[Value]) -> list[Constant] | None:
             if isinstance(x, lt.Tensor) and x.numel() > FOLD_LIMIT:
                 return None
         return [Constant(to_array(x)) for x in found]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A node on small constants, told from others by what it depends on alone."""
+
+    key: Hashable
+    node: Node = field(compare=False)
+    values: Sequence[Value] = field(compare=False)
+
+
+@lru_cache(KEPT_CALLS)
+def _known(call: _Call) -> list[Constant] | None:
+    return _folded(call.node, call.values)
+
+
+def _key_of(node: Node, values: Sequence[Value]) -> Hashable | None:
+    """What the results of a node on constants depend on; None if that is much."""
+    row, given = node.meaning, list[Hashable]()
+    for value in values:
+        if not isinstance(value, Constant):
+            given.append(None)
+            continue
+        if value.dtype == object or math.prod(value.shape) > KEPT_ELEMENTS:
+            return None
+        given.append((value.shape, value.dtype, value.array.tobytes()))
+    assert isinstance(row, Operator)
+    for name, value in options(node).items():
+        plain = tuple(value) if isinstance(value, list) else value
+        if not all(isinstance(x, int | float | str) for x in (
+                plain if isinstance(plain, tuple) else (plain,))):
+            return None
+        given.append((name, repr(plain)))
+    return row.function, tuple(map(bool, node.inputs)), len(node.outputs), *given
 
 
 def run_alone(node: Node, values: Sequence[Value], device: str | None, bind: Bind) -> list[Value]:

@@ -22,6 +22,8 @@ PRODUCTS = {("", "MatMulInteger"): (1, 3), ("", "QLinearMatMul"): (3, 5),
             (MICROSOFT, "MatMulIntegerToFloat"): (1, 5), (MICROSOFT, "QGemm"): (3, 5),
             (MICROSOFT, "DynamicQuantizeMatMul"): (1, 3)}
 """Products of integers, and which input is the matrix on the right, and which its zero point."""
+RECURRENT = {(MICROSOFT, "DynamicQuantizeLSTM"): ((1, 8, 9), (2, 10, 11))}
+"""Layers with quantized weights, and which inputs weights are, their scales and zero points."""
 DEEP = 256
 """So many products a sum are faster of integers: of 128, adding up the lanes takes what that saves.
 """
@@ -29,9 +31,10 @@ DEEP = 256
 
 def rewritten(graph: Graph) -> Graph:
     """A graph without what follows from constants alone, without batch normalizations that can be
-    part of a convolution's weights, with texts as labels looked up by themselves, and with
-    products of integers in place of those of dequantized ones."""
-    return _pruned(_by_columns(_joined(_folded(_with_integers(_with_numbers(graph))))))
+    part of a convolution's weights, with texts as labels looked up by themselves, with products of
+    integers in place of those of dequantized ones, and with weights of floats in loops."""
+    whole = _by_columns(_joined(_folded(_with_integers(_with_numbers(graph)))))
+    return _pruned(_with_floats(whole))
 
 
 def _fixed(graph: Graph) -> dict[str, Constant]:
@@ -134,6 +137,30 @@ def _weights(norm: Node, conv: Node, fixed: Mapping[str, Constant]) -> tuple[Arr
     factor = scale / np.sqrt(var + norm.attributes.get("epsilon", 1e-5))
     wide = weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
     return wide.astype(weight.dtype), ((bias - mean) * factor + shift).astype(weight.dtype)
+
+
+def _with_floats(graph: Graph) -> Graph:
+    """Quantized weights that recurrent layers dequantize are floats from the start."""
+    fixed = _fixed(graph)
+    constants = dict(graph.constants)
+    return replace(graph, nodes=tuple(
+        _of_floats(node, fixed, constants) if (node.domain, node.kind) in RECURRENT else node
+        for node in graph.nodes), constants=constants)
+
+
+def _of_floats(node: Node, fixed: Mapping[str, Constant], constants: dict[str, Constant]) -> Node:
+    """The node with floats for those of its weights that are known, which join the constants."""
+    inputs = list(node.inputs)
+    for at, scale, zero in RECURRENT[node.domain, node.kind]:
+        names = [inputs[i] for i in (at, scale, zero)]
+        if not all(name in fixed for name in names):
+            continue
+        weight, factor, low = (fixed[name].array for name in names)
+        factor, low = (x.reshape(weight.shape[0], 1, -1) for x in (factor, low))
+        name = f"floats of {node.name} ({at}, {node.outputs[0]})"
+        constants[name] = Constant((weight.astype(np.int32) - low).astype(np.float32) * factor)
+        inputs[at], inputs[scale], inputs[zero] = name, "", ""
+    return replace(node, inputs=tuple(inputs))
 
 
 # ---- products of integers ------------------------------------------------------------------------

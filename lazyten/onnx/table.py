@@ -30,6 +30,8 @@ class Operator:
     pure: the same inputs give the same outputs and it may be computed when the model is loaded.
     shapes: its outputs follow from its inputs' shapes alone, and are arrays.
     foreign: it takes, and its function handles, arrays of types that lazyten lacks.
+    arrays: the same of arrays alone, in NumPy, which takes less; it gives None for what is left to
+    the function.
     Of an operator that the standard does not have: gives, how many outputs it has at most; fixed,
     attributes that may have this value alone; absent, inputs that may not be given; kinds, the
     type of each attribute as its function says it.
@@ -52,6 +54,7 @@ class Operator:
     pure: bool
     shapes: bool
     foreign: bool
+    arrays: Function | None
     gives: int
     fixed: Mapping[str, Any]
     absent: frozenset[str]
@@ -68,8 +71,9 @@ TABLE: dict[tuple[str, str], list[Operator]] = {}
 
 def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eager: bool = False,
              raw: bool = False, moves: bool = False, pure: bool = True, shapes: bool = False,
-             foreign: bool = False, gives: int = 0, fixed: Mapping[str, Any] | None = None,
-             absent: str = "") -> Callable[[Function], Function]:
+             foreign: bool = False, arrays: Function | None = None, gives: int = 0,
+             fixed: Mapping[str, Any] | None = None, absent: str = "",
+             ) -> Callable[[Function], Function]:
     """Put a function into the table. host, absent: names of inputs, apart by spaces; "*" for
     all. gives: 0 for an operator of the standard."""
     def enter(function: Function) -> Function:
@@ -87,7 +91,7 @@ def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eage
                 frozenset(options) - given,
                 frozenset(n for n, p in options.items() if p.default is p.empty) - given,
                 frozenset(options) & given, on_host, eager, raw, moves, pure,
-                shapes, foreign, gives, fixed or {}, frozenset(absent.split()),
+                shapes, foreign, arrays, gives, fixed or {}, frozenset(absent.split()),
                 {n: str(p.annotation) for n, p in options.items()})
             rows = TABLE.setdefault((domain, name), [])
             rows.append(row)

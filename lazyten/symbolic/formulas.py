@@ -21,7 +21,7 @@ Sizes = tuple[int, ...]
 """Of each Dim, in one order."""
 Numbers = tuple[int, ...]
 """What one number was, in the order of samples."""
-Formula = Callable[[Sizes], Fraction | None]
+Formula = Callable[[Sizes], int | None]
 SPARE = 1
 """Samples beyond those that determine a formula, which it must hold at, too."""
 MOST_POWER = 2
@@ -120,8 +120,7 @@ class Samples:
         found = {formula(sizes) for formula in self._formulas(seen, others)}
         if len(found) != 1:
             return None
-        value, = found
-        return int(value) if value is not None and value.denominator == 1 else None
+        return found.pop()
 
     def values(self, columns: Sequence[Numbers], sizes: Sizes) -> tuple[int, ...] | None:
         """`value` of many numbers; None where one has none."""
@@ -173,14 +172,17 @@ def _fitted(seen: Numbers, of: Sequence[Quantity], count: int) -> Formula | None
 
 
 def _formula(factors: Sequence[Fraction], of: Sequence[Quantity]) -> Formula:
-    def value(sizes: Sizes) -> Fraction | None:
-        total = factors[0]
-        for factor, quantity in zip(factors[1:], of, strict=True):
+    whole = math.lcm(*(f.denominator for f in factors))
+    constant, *others = [int(f * whole) for f in factors]
+
+    def value(sizes: Sizes) -> int | None:
+        total = constant
+        for factor, quantity in zip(others, of, strict=True):
             found = quantity.at(sizes)
             if found is None:
                 return None
             total += factor * found
-        return total
+        return None if total % whole else total // whole
     return value
 
 

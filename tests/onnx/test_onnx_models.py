@@ -12,6 +12,7 @@ import pytest
 import lazyten as lt
 
 onnx = onnx_if_there.needed()
+from lazyten.onnx import evaluation, segment  # noqa: E402
 
 helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
@@ -37,8 +38,9 @@ def loaded(nodes: list[Any], inputs: list[Any], initializers: Any = (), outputs:
 
 
 def steps(model: Any) -> list[list[str]]:
-    """The kinds of steps that each shape's call takes."""
-    return [[type(step).__name__ for step in plan.steps] for plan in model._program._plans.values()]
+    """The kinds of steps that each shape's call takes; of one after the first, a program."""
+    return [[type(step).__name__ for step in plan.steps] or [type(plan.whole).__name__]
+            for plan in model._program._plans.values()]
 
 
 def rand(*shape: int) -> Any:
@@ -66,7 +68,52 @@ def test_arithmetic_on_shapes_is_done_beforehand_and_the_rest_is_one_program() -
         x = rand(n, 2, 3)
         np.testing.assert_array_equal(
             model([x])[0], x.reshape(n, 6) + np.arange(n, dtype=np.float32)[:, None])
-    assert steps(model) == [["Segment"], ["Segment"]]
+    assert steps(model) == [["Segment"], ["Compiled"]]
+
+
+def test_a_new_shape_of_one_program_is_recorded_once_and_of_several_as_the_first(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is one program no longer, as a size decides."""
+    counted: list[str] = []
+    results = evaluation.results
+    for module in (evaluation, segment):
+        monkeypatch.setattr(module, "results", lambda node, *rest: (
+            counted.append(node.kind), results(node, *rest))[1])
+    inputs, one = [value("x", ["n", 3])], array("one", [1.5] * 3, np.float32)
+    model = loaded([node("Add", "x one", "t"), node("Shape", "t", "s"), node("Mul", "t t", "y")],
+                   inputs, [one], "y s")
+    for n in (2, 3):
+        y, s = model([rand(n, 3)])
+        np.testing.assert_allclose(y, (rand(n, 3) + 1.5) ** 2, 1e-6)
+        assert s.tolist() == [n, 3]
+    assert counted[-3:] == ["Add", "Shape", "Mul"] and len(counted) == 8
+    few = helper.make_graph([node("Identity", "x", "z")], "few", [], [value("z")])
+    many = helper.make_graph([node("NonZero", "x", "w"), node("Cast", "w", "z", to=FLOAT)], "many",
+                             [], [value("z")])
+    model = loaded([node("Shape", "x", "s"), node("Gather", "s zero", "n"), node(
+        "Greater", "n four", "c"), node("If", "c", "t", then_branch=many, else_branch=few),
+        node("Add", "t t", "y")], inputs, [array("zero", 0), array("four", 4)])
+    for n in (2, 5, 3, 6):
+        x = np.ones((n, 3), np.float32)
+        wanted = np.array(np.nonzero(x)) if n > 4 else x
+        np.testing.assert_array_equal(model([x])[0], 2 * wanted)
+
+
+def test_layers_that_work_out_the_same_shapes_have_it_worked_out_once() -> None:
+    """And numbers of another type, or in another place, are others."""
+    def with_layers(dtype: type, count: int) -> Any:
+        nodes = [node("Div", "a b", "n0"), node("Div", "b a", "n1")]
+        return loaded(nodes + [node("Add", f"n{k} n{k}", f"n{k + 2}") for k in range(count)], [],
+                      [array("a", [7, 7], dtype), array("b", [2, 2], dtype)],
+                      f"n{count} n{count + 1}")
+    evaluation._known.cache_clear()
+    found = with_layers(np.int64, 2)([])
+    assert [x.tolist() for x in found] == [[6, 6], [0, 0]]
+    misses = evaluation._known.cache_info().misses
+    with_layers(np.int64, 2)
+    assert evaluation._known.cache_info().misses == misses == 4
+    assert [x.tolist() for x in with_layers(np.float32, 0)([])] == [
+        [3.5, 3.5], pytest.approx([2 / 7] * 2)]
 
 
 def test_results_of_a_call_stay_when_the_next_has_other_inputs() -> None:
@@ -121,6 +168,17 @@ def test_what_hangs_on_values_runs_between_programs() -> None:
     assert steps(model) == [["Alone", "Segment"]]
 
 
+def test_what_a_step_of_its_own_gives_is_computed_before_the_next_program_reads_it() -> None:
+    """It would be planned with that at each call."""
+    model = loaded([node("RandomNormalLike", "x", "r"), node("Add", "x r", "y")], [value("x", [3])])
+    model([rand(3)])
+    plan, = model._program._plans.values()
+    values = {"x": lt.tensor(rand(3))}
+    plan.steps[0].run(values)
+    assert values["r"]._storage.buffer is not None
+    assert lt.jit(lambda x: model([x])[0])(values["x"]).shape == (3,)
+
+
 def test_a_branch_is_chosen_beforehand_where_shapes_decide_and_else_at_each_call() -> None:
     relu = helper.make_graph([node("Relu", "x", "r")], "then", [], [value("r")])
     twice = helper.make_graph([node("Add", "x x", "r")], "else", [], [value("r")])
@@ -133,7 +191,7 @@ def test_a_branch_is_chosen_beforehand_where_shapes_decide_and_else_at_each_call
     for x in (rand(3), rand(5), -np.abs(rand(3)), np.abs(rand(3))):
         np.testing.assert_array_equal(by_shape([x])[0], x.clip(0) if x.size > 4 else x + x)
         np.testing.assert_array_equal(by_value([x])[0], x.clip(0) if x.sum() > 0 else x + x)
-    assert steps(by_shape) == [["Segment"], ["Segment"]]
+    assert steps(by_shape) == [["Segment"], ["Compiled"]]
     assert steps(by_value)[0] == ["Segment", "Alone"]
 
 

@@ -100,18 +100,20 @@ def test_sums_that_are_normalized_are_outputs_too() -> None:
         np.testing.assert_array_equal(loaded([x, skip, weight])[1], x + skip)
 
 
-def test_a_quantized_lstm_is_as_near_as_bytes_are() -> None:
+@pytest.mark.parametrize("low", [0, 5])
+def test_a_quantized_lstm_is_as_near_as_bytes_are(low: int) -> None:
     """A number halfway between two bytes is one or the other."""
     runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
     rows = np.random.default_rng(0)
     x, b, h = (rows.standard_normal(shape).astype(np.float32)
                for shape in ((4, 2, 5), (2, 24), (2, 2, 3)))
     w, r = (rows.integers(-99, 99, (2, n, 12)).astype(np.int8) for n in (5, 3))
-    scale, zero = np.array([0.01, 0.02], np.float32), np.zeros(2, np.int8)
+    scale, zero = np.array([0.01, 0.02], np.float32), np.full(2, low, np.int8)
     none = np.zeros(0, np.float32)
     proto, feeds = model(Row("DynamicQuantizeLSTM", ("com.microsoft", 1), {
         "hidden_size": 3, "direction": "bidirectional"},
         [x, w, r, b, none, h, h, none, scale, zero, scale, zero], 3))
+    plain = lt.onnx.load(proto)(feeds)
     for name in ("i1", "i2", "i8", "i9", "i10", "i11"):  # weights are constants there
         proto.graph.initializer.append(onnx.numpy_helper.from_array(feeds.pop(name), name))
     kept = [value for value in proto.graph.input if value.name in feeds]
@@ -119,8 +121,12 @@ def test_a_quantized_lstm_is_as_near_as_bytes_are() -> None:
     proto.graph.input.extend(kept)
     session = runtime.InferenceSession(proto.SerializeToString(),
                                        providers=["CPUExecutionProvider"])
-    for found, wanted in zip(lt.onnx.load(proto)(feeds), session.run(None, feeds), strict=True):
+    loaded = lt.onnx.load(proto)
+    for found, wanted, same in zip(loaded(feeds), session.run(None, feeds), plain, strict=True):
         np.testing.assert_allclose(found, wanted, atol=0.02)
+        np.testing.assert_allclose(found, same, atol=0.02)
+    kept = {x.shape: x.dtype for x in loaded._program.constants.values()}
+    assert kept[2, 5, 12] == kept[2, 3, 12] == np.float32  # and not dequantized at each call
 
 
 REFUSED = {
@@ -180,6 +186,15 @@ def run(nodes: list[Any], feeds: dict[str, Any], outputs: list[str]) -> list[Any
         [helper.make_value_info(name, onnx.TypeProto()) for name in outputs])
     return lt.onnx.load(helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", 20)]))(feeds)
+
+
+def test_sums_of_nothing_before_each_element_are_none() -> None:
+    axis = onnx.numpy_helper.from_array(np.array(1), "axis")
+    graph = helper.make_graph(
+        [helper.make_node("CumSum", ["x", "axis"], ["y"], exclusive=1)], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 0])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)], [axis])
+    assert lt.onnx.load(helper.make_model(graph))([np.zeros((2, 0), "f4")])[0].shape == (2, 0)
 
 
 def test_a_long_axis_is_padded_far() -> None:

@@ -248,4 +248,41 @@ LEARNED = [
         [floats(4, 3)], 2) for rows, transform in (
             (1, "NONE"), (1, "LOGISTIC"), (3, "SOFTMAX"), (2, "LOGISTIC"), (3, "NONE"))],
 ]
-ADDITIONS = [*FUSED, *ATTENTIONS, *QUANTIZED, *OLDER, *LEARNED]
+SWIGLU: dict[str, Any] = {"activation_type": "swiglu", "swiglu_fusion": 1, "k": 2,
+                          "activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 0.7}
+
+
+def mixture(tokens: int, wide: int = 1, **attributes: Any) -> Row:
+    """Four experts of 16 numbers, 24 inside."""
+    return Row("MoE", MICROSOFT, attributes, [
+        floats(1, tokens, 16), floats(tokens, 4), floats(4, 24 * wide, 16), floats(4, 24 * wide),
+        floats(4, 16, 24), floats(4, 16)])
+
+
+def quantized_mixture(tokens: int, bits: int, block: int, zero: bool, **attributes: Any) -> Row:
+    """The same of 32 numbers and 32 inside, of few bits; its scores are given twice."""
+    wide, parts = (2 if "swiglu_fusion" in attributes else 1), [32 // block] if block else []
+
+    def layer(out: int) -> list[Any]:
+        return [numbers(0, 256, 4, out, 4 * bits, dtype=np.uint8),
+                numbers(1, 9, 4, out, *parts, dtype=np.float32) / np.float32(99), floats(4, out)]
+
+    def low(out: int) -> Any:
+        shape = (4, out, max(parts[0] * bits // 8, 1)) if parts else (4, out * bits // 8)
+        return numbers(0, 256, *shape, dtype=np.uint8)
+    given = [floats(tokens, 32), floats(tokens, 4), *layer(32 * wide), *layer(32)]
+    if zero:
+        given += [NONE, NONE, NONE, low(32 * wide), low(32), NONE, np.abs(floats(tokens, 4))]
+    return Row("QMoE", MICROSOFT, {"expert_weight_bits": bits, **attributes,
+                                   **({"block_size": block} if block else {})}, given)
+
+
+EXPERTS = [
+    mixture(5), mixture(1, k=2, activation_type="silu", normalize_routing_weights=1),
+    mixture(5, k=2, activation_type="gelu"), mixture(2, k=3, activation_type="identity"),
+    mixture(5, 2, **SWIGLU), mixture(1, 2, activation_type="swiglu", swiglu_fusion=1),
+    quantized_mixture(5, 8, 0, False, k=2, activation_type="silu", normalize_routing_weights=1),
+    quantized_mixture(5, 4, 16, True, **SWIGLU), quantized_mixture(1, 4, 0, True, **SWIGLU),
+    quantized_mixture(1, 8, 16, False, normalize_routing_weights=1),
+]
+ADDITIONS = [*EXPERTS, *FUSED, *ATTENTIONS, *QUANTIZED, *OLDER, *LEARNED]

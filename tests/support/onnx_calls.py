@@ -50,6 +50,8 @@ CALLS = [
                           places(-3, -1)]),
         Row("Slice", 13, {}, [floats(5, 4), places(-1, -2), places(-100, 0), places(0, 1),
         places(-2, -1)]),
+    Row("Slice", 13, {}, [floats(5, 4), places(-1, 2), places(2**63 - 1, 2**31 - 1), places(0, 1),
+                          places(-2, -1)]),
     Row("Split", 11, {"axis": 1}, [floats(2, 6)], 3),
     Row("Split", 12, {"axis": 0, "split": [1, 3]}, [floats(4, 2)], 2),
     Row("Split", 13, {"axis": 1}, [floats(2, 6)], 2),
@@ -79,6 +81,8 @@ CALLS = [
         Row("Upsample", 9, {"mode": "linear"}, [floats(1, 2, 3, 3), np.array([1, 1, 2, 2],
         np.float32)]),
     Row("Upsample", 9, {}, [floats(1, 2, 3, 3), np.array([1, 1, 2, 1.5], np.float32)]),
+    Row("Resize", 13, {"mode": "nearest"}, [
+        floats(1, 2, 7, 7), floats(0), np.array([1, 1, 0.7, 1.4], np.float32)]),
     Row("Resize", 10, {}, [floats(1, 2, 4, 4), np.array([1, 1, 0.6, 2.0], np.float32)]),
         Row("Resize", 10, {"mode": "linear"}, [floats(1, 2, 4, 4), np.array([1, 1, 0.5, 2.0],
         np.float32)]),

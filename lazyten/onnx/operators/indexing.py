@@ -7,7 +7,7 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.onnx.table import operator
-from lazyten.onnx.values import Array, check_size
+from lazyten.onnx.values import FOLD_LIMIT, Array, check_size
 from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
@@ -20,7 +20,17 @@ def _wrapped(indices: T, size: int) -> T:
     return wrapped
 
 
-@operator("Gather", moves=True)
+def _taken(data: Array, indices: Array, *, axis: int = 0) -> Array | None:
+    """Gather of arrays; None for one that is refused, or large."""
+    size = data.shape[axis]
+    if indices.size and not -size <= indices.min() <= indices.max() < size \
+            or data.size // max(size, 1) * indices.size > FOLD_LIMIT:
+        return None
+    found: Array = np.take(data, indices, axis)
+    return found
+
+
+@operator("Gather", moves=True, arrays=_taken)
 def gather(data: T, indices: T, *, axis: int = 0) -> T:
     """Slices of data at indices along an axis."""
     axis = axis % data.ndim

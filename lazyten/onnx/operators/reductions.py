@@ -106,7 +106,7 @@ def _cumulative(x: T, axis: Array, exclusive: int, reverse: int, start: int,
                 function: Callable[..., T]) -> T:
     along = int(axis.item())
     x = x.flip(along) if reverse else x
-    if exclusive:
+    if exclusive and x.shape[along]:
         first = lt.full_like(x.narrow(along, 0, 1), start)
         x = lt.cat([first, x.narrow(along, 0, x.shape[along] - 1)], along)
     found = function(x, along).to(x.dtype)

@@ -36,9 +36,11 @@ def sizes_of(shape: tuple[int, ...], axes: Sequence[int], scales: Array | None,
     return found
 
 
-def _places(old: int, new: int, scale: float, mode: str, region: tuple[float, float]) -> Array:
-    """Where in the old axis each new element lies."""
-    at = np.arange(new, dtype=np.float64)
+def _places(old: int, new: int, scale: float, mode: str, region: tuple[float, float],
+            rounds: bool) -> Array:
+    """Where in the old axis each new element lies; if that is rounded, in 32 bits, where
+    3.5 / .7 is 5."""
+    at: Array = np.arange(new).astype(np.float32 if rounds else np.float64)
     exact = scale * old
     if mode == "asymmetric":
         return at / scale
@@ -91,7 +93,7 @@ def matrices(old: int, new: int, scale: float, mode: str, transformation: str, n
              ) -> tuple[Array | None, Array]:
     """What makes the new axis of the old one: positions, or weights [new, old], or None for an
     axis that stays; and which new elements lie outside."""
-    places = _places(old, new, scale, transformation, region)
+    places = _places(old, new, scale, transformation, region, mode == "nearest")
     outside = (places < 0) | (places > old - 1)
     if old == new and scale == 1 and np.array_equal(places, np.arange(new)):
         return None, outside

@@ -12,6 +12,8 @@ from lazyten.onnx.values import Array, Value, check_size, shape_of
 from lazyten.support.errors import ArgumentError, ShapeError
 
 T = lt.Tensor
+ENDS = (2**31 - 1, 2**63 - 1)
+"""Ends of slices that mean all that is left: the greatest integers of 32 and 64 bits."""
 
 
 @operator("Shape", shapes=True, foreign=True)
@@ -134,7 +136,9 @@ def split_2(data: T, *, axis: int = 0, split: list[int] | None = None,
 
 def _exact(start: int, end: int, step: int, length: int) -> slice:
     """The places of one axis as Python slices it: ends that are outside are moved to the first or
-    last place, or beyond it."""
+    last place, or beyond it. The greatest integer is the end in both directions."""
+    if step < 0 and end in ENDS:
+        end = -1 - length
     start, end = (n + length if n < 0 else n for n in (start, end))
     if step > 0:
         return slice(max(0, start), max(0, end), step)

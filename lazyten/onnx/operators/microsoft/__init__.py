@@ -6,17 +6,21 @@ a model is loaded. Files, in reading order:
 - fused.py: activations, products and convolutions in one with what stands beside them.
 - normalization.py: normalizations of sums, and of embeddings.
 - attention.py: attention with its projections, masks and past keys.
+- positions.py: what positions add to the scores of attention.
 - grouped.py: attention with caches of fixed size, rotary embeddings.
 - quantized.py: what computes with quantized integers.
 - packed.py: weights of few bits.
+- experts.py: mixtures of experts.
 - arrays.py: older forms of operators that the standard has by now.
 - texts.py: texts in parts.
 """
 from lazyten.onnx.operators.microsoft import arrays as arrays
 from lazyten.onnx.operators.microsoft import attention as attention
+from lazyten.onnx.operators.microsoft import experts as experts
 from lazyten.onnx.operators.microsoft import fused as fused
 from lazyten.onnx.operators.microsoft import grouped as grouped
 from lazyten.onnx.operators.microsoft import normalization as normalization
 from lazyten.onnx.operators.microsoft import packed as packed
+from lazyten.onnx.operators.microsoft import positions as positions
 from lazyten.onnx.operators.microsoft import quantized as quantized
 from lazyten.onnx.operators.microsoft import texts as texts

@@ -35,6 +35,19 @@ def quick_gelu(x: T, *, alpha: float = 1.702) -> T:
     return x * (x * alpha).sigmoid()
 
 
+@operator("BiasSplitGelu", domain=MICROSOFT, gives=1)
+def bias_split_gelu(x: T, bias: T) -> T:
+    """One half of x + bias times the gelu of the other."""
+    value, gate = (x + bias).chunk(2, -1)
+    return value * gelu(gate)  # type: ignore[no-any-return]
+
+
+@operator("BiasAdd", domain=MICROSOFT, gives=1)
+def bias_add(x: T, bias: T, skip: T) -> T:
+    """x + bias + skip."""
+    return x + bias + skip
+
+
 def _turned(x: T, transposed: int, batch: int) -> T:
     """A factor with its last two axes transposed, and with its first axis put before the last."""
     if batch and x.ndim > 2:
@@ -73,6 +86,31 @@ def fused_conv(x: T, w: T, b: T | None = None, z: T | None = None, *, activation
                     kernel_shape=kernel_shape, pads=pads, strides=strides)
     alpha, beta, *_ = [*(activation_params or []), None, None]
     return _activated(found if z is None else found + z, activation, alpha, beta)
+
+
+@operator("NhwcFusedConv", domain=MICROSOFT, gives=1)
+def fused_conv_last(x: T, w: T, b: T | None = None, z: T | None = None, *, activation: str = "",
+                    activation_params: list[float] | None = None, auto_pad: str = "NOTSET",
+                    dilations: list[int] | None = None, group: int = 1,
+                    kernel_shape: list[int] | None = None, pads: list[int] | None = None,
+                    strides: list[int] | None = None) -> T:
+    """The same of channels in the last axis, but for those of the weights."""
+    found: T = fused_conv(
+        x.movedim(-1, 1), w, b, None if z is None else z.movedim(-1, 1), activation=activation,
+        activation_params=activation_params, auto_pad=auto_pad, dilations=dilations, group=group,
+        kernel_shape=kernel_shape, pads=pads, strides=strides)
+    return found.movedim(1, -1)
+
+
+@operator("NhwcConv", domain=MICROSOFT, gives=1)
+def conv_last(x: T, w: T, b: T | None = None, *, auto_pad: str = "NOTSET",
+              dilations: list[int] | None = None, group: int = 1,
+              kernel_shape: list[int] | None = None, pads: list[int] | None = None,
+              strides: list[int] | None = None) -> T:
+    """A convolution of channels in the last axis, as are those of the weights."""
+    found: T = conv(x.movedim(-1, 1), w.movedim(-1, 1), b, auto_pad=auto_pad, dilations=dilations,
+                    group=group, kernel_shape=kernel_shape, pads=pads, strides=strides)
+    return found.movedim(1, -1)
 
 
 @operator("FusedGemm", domain=MICROSOFT, gives=1, fixed={"activation_gamma": 0.0})

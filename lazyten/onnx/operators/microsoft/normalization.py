@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import lazyten as lt
+from lazyten.nn import functional as F
 from lazyten.onnx.operators.normalization import Floats, layer_normalization
 from lazyten.onnx.schemas import MICROSOFT
 from lazyten.onnx.table import operator
+from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
 
@@ -58,3 +60,30 @@ def embedded(ids: T, segments: T | None, words: T, positions: T, kinds: T | None
     shown = lt.zeros(batch, dtype=lt.int32, device=ids.device) if mask is None else \
         (mask == 1).sum(1).to(lt.int32)
     return layer_normalization(total, gamma, beta, epsilon=epsilon)[0], shown, total
+
+
+@operator("GroupNorm", domain=MICROSOFT, gives=1)
+def group_norm(x: T, gamma: T, beta: T, *, activation: int, channels_last: int = 1,
+               epsilon: float = 1e-5, groups: int) -> T:
+    """Groups of channels, which may be the last axis, normalized each; then silu, if asked."""
+    if activation not in (0, 1):
+        raise ArgumentError(f"activation {activation}: 0 for none, 1 for silu")
+    wide = (x.movedim(-1, 1) if channels_last else x).to(lt.float32)
+    found = F.group_norm(wide, groups, gamma.to(lt.float32), beta.to(lt.float32), epsilon)
+    found = (F.silu(found) if activation else found).to(x.dtype)
+    return found.movedim(1, -1) if channels_last else found
+
+
+@operator("SkipGroupNorm", domain=MICROSOFT, gives=2)
+def skip_group_norm(x: T, gamma: T, beta: T, skip: T, bias: T | None = None, *, activation: int,
+                    channels_last: int = 1, epsilon: float = 1e-5, groups: int) -> tuple[T, T]:
+    """The same of x + skip + bias; and that sum."""
+    ones = [1] * (x.ndim - 2)
+    if skip.ndim == 2:
+        skip = skip.reshape(skip.shape[0], *ones, -1) if channels_last else \
+            skip.reshape(*skip.shape, *ones)
+    total = x + skip
+    if bias is not None:
+        total = total + (bias if channels_last else bias.reshape(-1, *ones))
+    return group_norm(total, gamma, beta, activation=activation, channels_last=channels_last,
+                      epsilon=epsilon, groups=groups), total

@@ -177,6 +177,15 @@ def quantized_attention(x: T, weight: T, bias: T, x_scale: T, weight_scale: T,
                             scale, unidirectional)
 
 
+@operator("QLinearReduceMean", domain=MICROSOFT, gives=1)
+def qlinear_mean(x: T, x_scale: T, x_zero: T | None, y_scale: T, y_zero: T | None = None, *,
+                 axes: list[int], keepdims: int = 1) -> T:
+    """Means of quantized numbers over axes, of all if there are none, quantized."""
+    over = tuple(axes or range(x.ndim))
+    found = _wide(x, x_scale, x_zero).mean(over, keepdim=bool(keepdims))
+    return _narrow(found, y_scale, y_zero, x)
+
+
 @operator("MatMulInteger16", domain=MICROSOFT, gives=1)
 def matmul_16(a: T, b: T) -> T:
     """Products of integers of 16 bits, in 32."""
@@ -207,21 +216,24 @@ def _rounded(x: T) -> T:
 
 @operator("DynamicQuantizeLSTM", domain=MICROSOFT, gives=3)
 def quantized_lstm(x: T, w: T, r: T, b: T | None, lengths: T | None, initial_h: T | None,
-                   initial_c: T | None, peepholes: T | None, w_scale: T, w_zero: T, r_scale: T,
-                   r_zero: T, *, activation_alpha: list[float] | None = None,
+                   initial_c: T | None, peepholes: T | None, w_scale: T | None, w_zero: T | None,
+                   r_scale: T | None, r_zero: T | None, *,
+                   activation_alpha: list[float] | None = None,
                    activation_beta: list[float] | None = None,
                    activations: list[str] | None = None, clip: float = 0.0,
                    direction: str = "forward", hidden_size: int = 0,
                    input_forget: int = 0) -> tuple[T, T, T]:
     """An LSTM with quantized weights, [directions, from, gates]; inputs and states are quantized by
-    their range before they meet these."""
+    their range before they meet these. Weights without a scale are floats (rewrites.py)."""
     options = Options(activations, activation_alpha, activation_beta, clip, direction, 0)
     return lstm_of(_rounded(x), _gates(w, w_scale, w_zero), _gates(r, r_scale, r_zero), b, lengths,
                    initial_h, initial_c, peepholes, options, input_forget, _rounded)
 
 
-def _gates(w: T, scale: T, zero: T) -> T:
+def _gates(w: T, scale: T | None, zero: T | None) -> T:
     """Weights [directions, gates, from] of quantized ones, with a scale for each direction, or for
     each gate's places, too."""
+    if scale is None or zero is None:
+        return w.mT
     scale, zero = (x.reshape(w.shape[0], 1, -1) for x in (scale, zero))
     return _wide(w, scale, zero).mT
