@@ -1,9 +1,9 @@
 """Sparse gradients: which optimizers take them, and SparseAdam, which takes nothing else."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lazyten.execution import realization as _realization
 from lazyten.frontend.core.forms import is_sparse
@@ -13,9 +13,6 @@ from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.grad_mode import enable_grad, no_grad
-
-if TYPE_CHECKING:
-    from lazyten.optim.compiled import Params
 
 
 @contextmanager
@@ -51,7 +48,7 @@ class SparseAdam(Optimizer):
     Its gradients are sparse: those of Embedding(sparse=True). A jitted function has none.
     """
 
-    def __init__(self, params: Params, lr: float | Tensor = 1e-3,
+    def __init__(self, params: Iterable[Any], lr: float | Tensor = 1e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  maximize: bool = False) -> None:
         for option, value in (("lr", lr), ("eps", eps)):

@@ -56,7 +56,7 @@ def assert_same(mine: Any, theirs: Any, exact: bool = False) -> None:
         return
     assert isinstance(mine, lt.Tensor)
     assert str(mine.layout).partition(".")[2] == str(theirs.layout).partition(".")[2]
-    assert mine.dtype.name == str(theirs.dtype).partition(".")[2].replace("bool", "bool")
+    assert mine.dtype.name == str(theirs.dtype).partition(".")[2]
     assert tuple(mine.shape) == tuple(theirs.shape)
     if theirs.layout is torch.sparse_coo and not exact:
         mine, theirs = mine.coalesce(), theirs.coalesce()
@@ -269,7 +269,7 @@ def test_gradients_are_pytorchs(given: Parts, name: str) -> None:
         x, d = made(T, given, requires_grad=True), T.tensor(dense, requires_grad=True)
         function(T, x, d).sum().backward()
         assert x.is_leaf
-        assert x.grad.layout is T.sparse_coo
+        assert T is torch or x.grad.layout is lt.sparse_coo
         found.append((x.grad.to_dense(), None if d.grad is None else d.grad.to_dense()))
     theirs, others = found[1]
     where = np.zeros((n, n), bool)
@@ -295,7 +295,7 @@ def test_a_compressed_leaf_collects_a_compressed_gradient(name: str) -> None:
         x = make(T.tensor([0, 1, 3]), T.tensor([1, 0, 1]), T.tensor([1.0, 2.0, 3.0]), (2, 2),
                  requires_grad=True)
         (x @ T.ones(2, 2)).sum().backward()
-        return x.grad.to_dense()
+        return x.grad.to_dense() * (x.detach().to_dense() != 0)
     assert_same(function(lt), function(torch))
 
 
