@@ -13,6 +13,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.sparse.compressed import CompressedTensor, compressed
 from lazyten.sparse.coordinates import CooTensor, coo
+from lazyten.sparse.making import to_dense
 from lazyten.sparse.tensors import read, whole_numbers
 from lazyten.support.errors import (
     IndexingError,
@@ -123,7 +124,7 @@ def select(self: Any, dim: int, index: int) -> Any:
     where = read(x._places, "select")
     which = np.nonzero(where[axis] == number)[0]
     found = _chosen(x, which, np.delete(where[:, which], axis, 0), size)
-    return found.coalesce() if axes > 1 else found._elements.sum(0)
+    return found.coalesce() if axes > 1 else to_dense(found)
 
 
 @sparse_form("unbind")

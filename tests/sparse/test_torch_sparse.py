@@ -152,7 +152,8 @@ def test_arithmetic_and_functions_are_pytorchs(given: Parts, name: str) -> None:
 # ---- two -----------------------------------------------------------------------------------------
 
 BOTH: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "+": lambda T, x, y: x + y, "-": lambda T, x, y: x - y, "*": lambda T, x, y: x * y,
+    "+": lambda T, x, y: x + y, "-": lambda T, x, y: x - y, 
+    "*": lambda T, x, y: (x * y).to_dense(),
     "alpha": lambda T, x, y: T.add(x, y, alpha=3), "sub": lambda T, x, y: T.sub(x, y, alpha=2),
     "coalesced": lambda T, x, y: x.coalesce() + y.coalesce(),
     "product of coalesced": lambda T, x, y: x.coalesce() * y.coalesce(),
