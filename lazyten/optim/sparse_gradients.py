@@ -11,6 +11,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.grad_mode import enable_grad, no_grad
 
@@ -45,7 +46,8 @@ def _check(name: str, group: Group, are_taken: bool) -> None:
 class SparseAdam(Optimizer):
     """Adam of the elements that a sparse gradient has; the averages of the others stay as they are.
 
-    Its gradients are sparse: those of Embedding(sparse=True). A jitted function has none.
+    Its gradients are sparse: those of Embedding(sparse=True). A jitted function that takes such a
+    step is run in Python.
     """
 
     def __init__(self, params: Iterable[Any], lr: float | Tensor = 1e-3,
@@ -62,6 +64,11 @@ class SparseAdam(Optimizer):
     @property
     def _is_recorded(self) -> bool:
         return False
+
+    def _postponed(self, trace: tracing.Observer) -> None:
+        tracing.refuse("a step of SparseAdam, which looks at where gradients are,",
+                       "do it outside")
+        self.step()
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the elements that the gradients have. closure: computes the loss first."""
@@ -83,7 +90,7 @@ class SparseAdam(Optimizer):
         if not is_sparse(grad):
             raise GradientError(f"SparseAdam does not support dense gradients, and that of a "
                                 f"parameter of shape {tuple(p.shape)} is one: use Adam for it, or "
-                                f"give the layer sparse=True, outside of a jitted function")
+                                f"give the layer sparse=True")
         grad = grad.coalesce()
         state = self._states[p]
         if not state:

@@ -265,15 +265,17 @@ def test_a_jitted_step_trains_values_through_a_sparse_product() -> None:
     assert run(lt.jit) == pytest.approx(run(lambda f: f), rel=1e-6)
 
 
-def test_a_jitted_step_of_a_sparse_layer_has_a_dense_gradient() -> None:
+@pytest.mark.parametrize("kind", [lt.optim.SGD, lt.optim.SparseAdam])
+def test_a_jitted_step_of_a_layer_with_sparse_gradients_is_as_one_that_is_not(kind: Any) -> None:
     def run(wrap: Callable[[Any], Any]) -> Any:
         lt.manual_seed(0)
         layer = nn.Embedding(5, 2, sparse=True)
-        optimizer = lt.optim.SGD(layer.parameters(), lr=0.5)
+        optimizer = kind(layer.parameters(), lr=0.5)
 
         def step(labels: Any) -> None:
             optimizer.zero_grad()
             (layer(labels) ** 2).sum().backward()
+            assert layer.weight.grad.is_sparse  # type: ignore[union-attr]
             optimizer.step()
         wrapped = wrap(step)
         for labels in ([1, 1], [0, 3], [3, 3]):

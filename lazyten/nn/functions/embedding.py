@@ -15,7 +15,7 @@ from lazyten.operators.math import losses, shapes
 from lazyten.storage import tracing
 from lazyten.storage.frames import NeedsValue, here
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
-from lazyten.support.grad_mode import no_grad
+from lazyten.support.grad_mode import is_grad_enabled, no_grad
 
 
 @takes_tensors
@@ -27,7 +27,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     padding_idx: a row that gets no gradient. max_norm: rows that are looked up are first scaled
     down to this `norm_type`-norm, in the weight itself. scale_grad_by_freq: a row's gradient is
     divided by how often `input` has it. sparse: the gradient of a weight that is a leaf is a sparse
-    tensor of the rows that were looked up, as long as it has no other; not in jitted functions.
+    tensor of the rows that were looked up, as long as it has no other. A jitted function that does so
+    is run in Python.
     """
     if weight.ndim != 2:
         raise ShapeError(f"embedding: the weight has shape {weight.shape}; it needs (rows, "
@@ -56,13 +57,15 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
 
 
 def _hold_as_rows(weight: Tensor, scale_grad_by_freq: bool) -> None:
-    """Have the gradient of a leaf be sparse. (A jitted function has one of all rows.)"""
+    """Have the gradient of a leaf be sparse: not in what is recorded, where it would be dense."""
     if scale_grad_by_freq:
         raise ArgumentError("embedding: scale_grad_by_freq=True with sparse=True, whose gradient "
                             "is of rows as they come; leave one of them out")
     if here.first_serial is not None:
         raise NeedsValue  # it is noted of this leaf, not of every one that is like it
-    if weight.requires_grad and weight.is_leaf and tracing.current() is None:
+    if weight.requires_grad and weight.is_leaf and is_grad_enabled():
+        tracing.refuse("a lookup with sparse=True, whose gradient is sparse,",
+                       "leave sparse=True out, or do it outside")
         held_as_rows[weight._leaf_id] = weight
 
 
