@@ -115,7 +115,7 @@ def coo(places: Tensor, values: Tensor, size: Sequence[int], is_coalesced: bool)
     """The tensor with these parts, which fit each other."""
     result: CooTensor = object.__new__(CooTensor)
     result._begin(values, size)
-    result._places, result._coalesced = places, is_coalesced
+    result._places, result._coalesced = places, is_coalesced or places.shape[1] < 2
     return result
 
 
