@@ -313,8 +313,6 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.sparse.making import sparse_coo_tensor as sparse_coo_tensor
     from lazyten.sparse.making import sparse_csc_tensor as sparse_csc_tensor
     from lazyten.sparse.making import sparse_csr_tensor as sparse_csr_tensor
-    from lazyten.sparse.products import dsmm as dsmm
-    from lazyten.sparse.products import spmm as spmm
     from lazyten.tuning.tuning import load_decisions as load_decisions
     from lazyten.tuning.tuning import tune as tune
 
@@ -354,7 +352,7 @@ _LATER = {
     **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "linalg.partial"),
     **_modules.METHODS, **dict.fromkeys((
         "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"),
-        "sparse.making"), **dict.fromkeys(("dsmm", "spmm"), "sparse.products"),
+        "sparse.making"),
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
                     "autograd.anomaly")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
@@ -456,6 +454,7 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
 
+dsmm = spmm = mm
 assert _WHERE_FORMS_ARE  # what complex tensors do is there once their methods are
 layout, memory_format = _Layout, _MemoryFormat
 range = _inclusive_range

@@ -14,7 +14,7 @@ from lazyten.operators.math import shapes
 from lazyten.sparse.compressed import CompressedTensor, compressed
 from lazyten.sparse.coordinates import CooTensor, coo
 from lazyten.sparse.making import to_dense
-from lazyten.sparse.tensors import read, whole_numbers
+from lazyten.sparse.tensors import read, tensors_given, whole_numbers
 from lazyten.support.errors import (
     IndexingError,
     NoAxisError,
@@ -144,6 +144,7 @@ def _iterated(self: Any) -> Any:
 @sparse_form("index_select")
 def index_select(self: Any, dim: int, index: Any) -> Any:
     """The parts at these indices of an axis, in their order."""
+    tensors_given("index_select", index)
     x = _coo(self, "index_select")
     axis = shapes.axis(dim, x.ndim, "index_select")
     axes, n = x.sparse_dim(), x.shape[axis]
@@ -173,7 +174,8 @@ def narrow(self: Any, dim: int, start: Any, length: int) -> Any:
     """The part of an axis that begins at `start`: a copy."""
     x = _coo(self, "narrow")
     axis = shapes.axis(dim, x.ndim, "narrow")
-    n, first = x.shape[axis], int(start)
+    n, first = x.shape[axis], shapes.as_int(start, "narrow", "start")
+    length = shapes.as_int(length, "narrow", "length")
     first += n if first < 0 else 0
     if not (0 <= first and 0 <= length and first + length <= n):
         raise IndexingError(f"narrow: {length} from {start} on are not in axis {axis}, whose size "

@@ -82,10 +82,7 @@ def _whole(indices: Any, device: Any, name: str) -> Tensor:
         return indices.detach().to(dtype=dt.int64, device=device)
     if isinstance(indices, list | tuple) and any(isinstance(x, Tensor) for x in indices):
         return functions.stack([_whole(x, device, name) for x in indices])
-    array = np.asarray(indices)
-    if array.size and array.dtype.kind not in "iuf":
-        raise DTypeError(f"{name}: indices are {array.dtype}; they are whole numbers")
-    return whole_numbers(array, device)
+    return _whole(functions.tensor(indices), device, name)
 
 
 def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values: Any,
@@ -96,7 +93,7 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
     """The matrix whose line i (a row, or of sparse_csc a column) has values from
     compressed_indices[i] to compressed_indices[i + 1], at the places of the same range of
     plain_indices. Errors: as of sparse_coo_tensor."""
-    if layout not in AXIS:
+    if not isinstance(layout, Layout) or layout not in AXIS:
         raise SparseLayoutError(f"sparse_compressed_tensor: layout={layout!r} is not one that is "
                                 f"there; use sparse_csr or sparse_csc")
     elements = _values(values, dtype, device)
@@ -132,8 +129,8 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Layout | None
     if blocksize is not None or dense_dim:
         raise SparseLayoutError("to_sparse: blocks, and dense axes of compressed matrices, are not "
                                 "there; leave blocksize and dense_dim out")
-    if layout not in (None, sparse_coo):
-        if layout not in AXIS:
+    if layout is not None and layout is not sparse_coo:
+        if not isinstance(layout, Layout) or layout not in AXIS:
             raise SparseLayoutError(f"to_sparse: layout={layout!r} is not one that is there; use "
                                     f"sparse_coo, sparse_csr or sparse_csc")
         return _compressed(self, layout)
@@ -144,7 +141,8 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Layout | None
         return self
     if isinstance(self, CompressedTensor):
         return self.in_coordinates().coalesce()
-    return _of_dense(self, self.ndim if sparse_dim is None else sparse_dim)
+    axes = self.ndim if sparse_dim is None else shapes.as_int(sparse_dim, "to_sparse", "sparse_dim")
+    return _of_dense(self, axes)
 
 
 def _of_dense(x: Tensor, axes: int) -> CooTensor:
@@ -220,7 +218,7 @@ def to_dense(self: Any, dtype: DTypeLike | None = None, *, masked_grad: bool | N
 def sparse_mask(self: Any, mask: Any) -> Any:
     """The elements at the places of a sparse tensor: a sparse tensor of these."""
     if not isinstance(mask, SparseTensor):
-        raise SparseLayoutError("sparse_mask: the mask is dense; give a sparse tensor, or multiply")
+        raise SparseLayoutError("sparse_mask: the mask is no sparse tensor; give one, or multiply")
     if self.shape != mask.shape:
         raise ShapeError(f"sparse_mask of shapes {tuple(self.shape)} and {tuple(mask.shape)}: both "
                          f"must be equal")

@@ -14,13 +14,14 @@ from lazyten.sparse.arrangement import transpose
 from lazyten.sparse.compressed import CompressedTensor, compressing
 from lazyten.sparse.coordinates import CooTensor, added_up, checked, coo, flat
 from lazyten.sparse.making import to_sparse
-from lazyten.sparse.tensors import SparseTensor, is_traced, read, whole_numbers
+from lazyten.sparse.tensors import SparseTensor, is_traced, read, tensors_given, whole_numbers
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError, SparseLayoutError
 
 REDUCTIONS = "sum", "mean", "amax", "amin"
 
 
 def _check(x: Any, y: Any, operation: str) -> None:
+    tensors_given(operation, x, y)
     axis = max(y.ndim - 2, 0)
     if x.ndim not in (1, 2, 3) or y.ndim not in (1, 2, 3) or x.shape[-1] != y.shape[axis]:
         raise ShapeError(f"{operation} of shapes {tuple(x.shape)} and {tuple(y.shape)}: the last "
@@ -36,18 +37,14 @@ def _check(x: Any, y: Any, operation: str) -> None:
                                     f"multiplied")
 
 
-@sparse_form("mm", "spmm", "dsmm")
+@sparse_form("mm")
 def mm(self: Any, mat2: Any) -> Any:
     """Of matrices, one of which is sparse: dense; of two sparse ones: sparse."""
-    if not is_sparse((self, mat2)):
-        return self.mm(mat2)
+    tensors_given("mm", self, mat2)
     if self.ndim != 2 or mat2.ndim != 2:
         raise ShapeError(f"mm of shapes {tuple(self.shape)} and {tuple(mat2.shape)}: it is for "
                          f"matrices; use matmul")
     return matmul(self, mat2)
-
-
-spmm = dsmm = mm
 
 
 @sparse_form("matmul", "__matmul__")
@@ -105,6 +102,7 @@ def _of_both(x: CooTensor, y: CooTensor) -> CooTensor:
 @sparse_form("mv")
 def mv(self: Any, vec: Any) -> Any:
     """Of a matrix and a vector."""
+    tensors_given("mv", self, vec)
     if self.ndim != 2 or vec.ndim != 1:
         raise ShapeError(f"mv of shapes {tuple(self.shape)} and {tuple(vec.shape)}: it is for a "
                          f"matrix and a vector")
@@ -132,6 +130,7 @@ def bmm(self: Any, mat2: Any) -> Any:
 @sparse_form("addmm", "sspaddmm")
 def addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * self + alpha * mat1 @ mat2."""
+    tensors_given("sparse.addmm", self, mat1, mat2)
     product = mm(mat1, mat2) if is_sparse((mat1, mat2)) else mat1.mm(mat2)
     product = product if alpha == 1 else product * alpha
     if is_sparse(self) is not is_sparse(product):
@@ -153,6 +152,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
     """beta * input + alpha * mat1 @ mat2 at the places of a sparse matrix: nothing else of the
     product is computed."""
+    tensors_given("sparse.sampled_addmm", mat1, mat2)
     if not isinstance(input, SparseTensor) or input.ndim != 2:
         raise SparseLayoutError("sampled_addmm: the input is no sparse matrix, whose places say "
                                 "what is computed")
@@ -170,6 +170,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     terms of an element, of a sparse matrix and a dense one: 'sum', 'mean', 'amax' or 'amin'."""
     if reduce not in REDUCTIONS:
         raise ArgumentError(f"sparse.mm: reduce={reduce!r} is not one of {', '.join(REDUCTIONS)}")
+    tensors_given("sparse.mm", mat1, mat2)
     if not is_sparse((mat1, mat2)):
         return mat1.mm(mat2)
     if reduce == "sum":
@@ -190,6 +191,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
 def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
     """The sparse matrix whose diagonals are the rows of `diagonals` (n, length): element j of row i
     is in column j, offsets[i] columns right of the main diagonal."""
+    tensors_given("sparse.spdiags", diagonals, offsets)
     rows = diagonals.unsqueeze(0) if diagonals.ndim == 1 else diagonals
     size = shapes.new_shape([shape], "spdiags")
     steps = read(offsets, "spdiags").reshape(-1)

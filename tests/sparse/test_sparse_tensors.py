@@ -236,7 +236,8 @@ def test_a_jitted_function_takes_and_gives_sparse_tensors(name: str, kind: str) 
 def test_what_looks_at_indices_is_run_for_real_in_a_jitted_function() -> None:
     jitted = lt.jit(lambda a: a.coalesce() * 2)
     for factor in (1, 2, 3):
-        assert (jitted(matrix() * factor)).values().tolist() == [6 * factor, 8 * factor, 10 * factor]
+        found = jitted(matrix() * factor).values().tolist()
+        assert found == [6 * factor, 8 * factor, 10 * factor]
 
 
 def test_an_index_outside_is_found_when_a_jitted_function_has_computed_it() -> None:

@@ -152,7 +152,7 @@ def test_arithmetic_and_functions_are_pytorchs(given: Parts, name: str) -> None:
 # ---- two -----------------------------------------------------------------------------------------
 
 BOTH: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "+": lambda T, x, y: x + y, "-": lambda T, x, y: x - y, 
+    "+": lambda T, x, y: x + y, "-": lambda T, x, y: x - y,
     "*": lambda T, x, y: (x * y).to_dense(),
     "alpha": lambda T, x, y: T.add(x, y, alpha=3), "sub": lambda T, x, y: T.sub(x, y, alpha=2),
     "coalesced": lambda T, x, y: x.coalesce() + y.coalesce(),
@@ -242,7 +242,8 @@ DIFFERENTIABLE: dict[str, Callable[[Any, Any, Any], Any]] = {
     "mm": lambda T, x, d: T.sparse.mm(x, d), "to_dense": lambda T, x, d: x.to_dense() ** 2 @ d,
     "dense first": lambda T, x, d: d.t() @ x.t(), "mv": lambda T, x, d: x.mv(d[:, 0]),
     "sum": lambda T, x, d: T.sparse.sum(x, 0).to_dense() ** 2,
-    "the square": lambda T, x, d: (x * x).to_dense(), "plus": lambda T, x, d: (x + x * 2).to_dense(),
+    "the square": lambda T, x, d: (x * x).to_dense(),
+    "plus": lambda T, x, d: (x + x * 2).to_dense(),
     "addmm": lambda T, x, d: T.sparse.addmm(d[:1, :1], x, d, alpha=2),
     "softmax": lambda T, x, d: T.sparse.softmax(x, 1).to_dense() @ d,
     "log_softmax": lambda T, x, d: T.sparse.log_softmax(x, 0).to_dense() @ d,

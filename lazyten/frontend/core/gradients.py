@@ -59,7 +59,8 @@ class Gradients(Writing[Tensor]):
         levels.check_write(self._storage.serial, self.shape, "calls backward() into .grad of")
         tracing.gradient_used(self)
         if create_graph:
-            held = self._grad.to_dense() if is_sparse(self._grad) else self._grad
+            held: Any = self._grad
+            held = held.to_dense() if is_sparse(held) else held
             whole = part if held is None else elementwise(Op.ADD, held.node, part)
             given = self.grad = self._of(whole, self.device, True, one_of=True)
             return given._storage

@@ -27,8 +27,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     padding_idx: a row that gets no gradient. max_norm: rows that are looked up are first scaled
     down to this `norm_type`-norm, in the weight itself. scale_grad_by_freq: a row's gradient is
     divided by how often `input` has it. sparse: the gradient of a weight that is a leaf is a sparse
-    tensor of the rows that were looked up, as long as it has no other. A jitted function that does so
-    is run in Python.
+    tensor of the rows that were looked up, as long as it has no other. A jitted function that does
+    so is run in Python.
     """
     if weight.ndim != 2:
         raise ShapeError(f"embedding: the weight has shape {weight.shape}; it needs (rows, "

@@ -1,4 +1,4 @@
-"""Embeddings of a graph's nodes by skip-gram with negative samples: sparse gradients, SparseAdam."""
+"""Embeddings of a graph's nodes by skip-gram: negative samples, sparse gradients, SparseAdam."""
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

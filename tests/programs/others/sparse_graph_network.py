@@ -1,4 +1,4 @@
-"""A graph network as its paper's authors wrote it: a normalized adjacency as a sparse tensor, spmm."""
+"""A graph network as its authors wrote it: a normalized adjacency as a sparse tensor, spmm."""
 import math
 
 import numpy as np
