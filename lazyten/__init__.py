@@ -286,6 +286,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import profiler as profiler
     from lazyten import quantization as quantization
     from lazyten import signal as signal
+    from lazyten import sparse as sparse
     from lazyten import testing as testing
     from lazyten import utils as utils
     from lazyten import version as version
@@ -309,6 +310,10 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.quantization.converting import quantize as quantize
     from lazyten.seeing.profile import profile as profile
     from lazyten.seeing.view import view as view
+    from lazyten.sparse.making import sparse_compressed_tensor as sparse_compressed_tensor
+    from lazyten.sparse.making import sparse_coo_tensor as sparse_coo_tensor
+    from lazyten.sparse.making import sparse_csc_tensor as sparse_csc_tensor
+    from lazyten.sparse.making import sparse_csr_tensor as sparse_csr_tensor
     from lazyten.tuning.tuning import load_decisions as load_decisions
     from lazyten.tuning.tuning import tune as tune
 
@@ -346,14 +351,16 @@ _LATER = {
                     "quantization.affine"),
     "lu_unpack": "linalg.triangles", "nuclear_norm": "linalg.older",
     **dict.fromkeys(("lobpcg", "pca_lowrank", "svd_lowrank"), "linalg.partial"),
-    **_modules.METHODS,
+    **_modules.METHODS, **dict.fromkeys((
+        "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor"),
+        "sparse.making"),
     **dict.fromkeys(("is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled"),
                     "autograd.anomaly")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
     "amp", "autograd", "backends", "cuda", "distributed", "distributions", "fft", "func", "hub",
     "linalg", "masked", "multiprocessing", "onnx", "optim", "profiler", "quantization", "signal",
-    "special", "testing", "utils", "version")
+    "sparse", "special", "testing", "utils", "version")
 
 _IN_PLACE = ("arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "as_strided_",
              "clip_", "detach_", "index_put_", "negative_")
@@ -448,6 +455,7 @@ for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what i
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
 
+dsmm = spmm = mm
 assert _WHERE_FORMS_ARE  # what complex tensors do is there once their methods are
 layout, memory_format = _Layout, _MemoryFormat
 range = _inclusive_range

@@ -30,7 +30,8 @@ from lazyten.autograd.custom_function import Function, FunctionContext, once_dif
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
 from lazyten.execution import frame_runs
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import handles_of, in_floats
+from lazyten.frontend.core.handle import held_as_rows
 from lazyten.frontend.functions import stack
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.recorded.slots import are_watched
@@ -96,11 +97,11 @@ def grad(outputs: Given, inputs: Given,
     weights = [root._weight(w) if isinstance(root, ComplexTensor) else w for root, w in given]
     roots = list(map(in_floats, roots))
     unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
-    is_watched = are_watched(roots) or _gradient.observer is not None
+    is_watched = are_watched(roots) or _gradient.observer is not None or bool(held_as_rows)
     found = (_gradients if is_watched else _looked_up)(
         roots, weights, list(map(in_floats, wanted)), create_graph, unused)
     if not create_graph:
-        frame_runs.join([t._storage for t in found if t is not None])
+        frame_runs.join([handles_of(t)[-1]._storage for t in found if t is not None])
     if not (create_graph if retain_graph is None else retain_graph):
         for root in roots:
             root._free_graph()
@@ -140,6 +141,11 @@ def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
         raise GradientError(f"grad: no output depends on input {number}, of shape {t.shape}; leave "
                             f"it out, or pass allow_unused=True to get None for it")
     if not create_graph:
+        known: Any = t  # whose method is loaded when it is asked for
+        rows: Tensor | None = known._rows_of_gradient(part) \
+            if t._leaf_id in held_as_rows else None
+        if rows is not None:
+            return rows
         part = make(Op.DETACH, part.dtype, (part,))
     return Tensor._of(part, t.device, create_graph, one_of=True)
 

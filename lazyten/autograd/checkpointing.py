@@ -14,7 +14,7 @@ from typing import Any
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import vjp
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.recorded.slots import recorded_in, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt

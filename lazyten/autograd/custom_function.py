@@ -14,7 +14,7 @@ from lazyten.autodiff import hooks
 from lazyten.autodiff.joint_gradients import apart, jointly
 from lazyten.autograd.for_examples import by_batches, by_its_rule, examples_of
 from lazyten.frontend.complexes.tensors import ComplexTensor, joined, of_parts
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.recorded.slots import recorded_in, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from lazyten.autodiff.batching import batch, repeated
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, reshape
 from lazyten.ir.unknown import unknown

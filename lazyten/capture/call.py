@@ -19,7 +19,7 @@ from lazyten.nn.module_hooks import EVERYWHERE
 from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
-from lazyten.support.trees import Branch, flatten, unflatten
+from lazyten.support.trees import Branch, Parted, flatten, unflatten
 
 COMPLEX = "a complex tensor, of these pairs"
 MARKED = "a parameter with attributes"
@@ -49,6 +49,8 @@ class Call:
         key: list[Hashable] = [*trace_key(), tuple(EVERYWHERE), len(leaves), self.structure]
         assert len(key) == _BEFORE_LEAVES
         for x in leaves:
+            if isinstance(x, Parted):
+                return False
             if isinstance(x, Tensor):
                 if isinstance(x, ComplexTensor):
                     self.complex.append(x)
@@ -142,6 +144,9 @@ _CONTAINERS = (list, tuple, dict)
 
 def _exchanged(value: Any, other: dict[int, Tensor]) -> Any:
     """The value with other tensors in it: lists and dicts themselves, tuples as new ones."""
+    if isinstance(value, Parted):
+        parts, rest = value.taken_apart()
+        return value.put_together([_exchanged(part, other) for part in parts], rest)
     if isinstance(value, Tensor):
         return other.get(id(value), value)
     if type(value) is list:

@@ -21,7 +21,7 @@ from lazyten.capture.captured import (
 from lazyten.capture.recording import Before, Recording
 from lazyten.capture.state.places import MISSING, Change, Place
 from lazyten.frontend.complexes.tensors import ComplexTensor
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.storage.storage import Storage

@@ -10,7 +10,7 @@ from lazyten.fft.plans import plan_for
 from lazyten.fft.stages import transformed
 from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.functions import zeros
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lazyten.frontend.core.complex_forms import OUT, form, in_complex, is_complex
+from lazyten.frontend.core.forms import OUT, by_form, form, is_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
 from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
@@ -20,6 +20,7 @@ from lazyten.support.errors import (
     ArgumentError,
     ComplexError,
     DTypeError,
+    FormError,
     GradientError,
     two_devices,
 )
@@ -60,13 +61,13 @@ def checks_tensors(function: Callable[P, R], complex_too: bool = False) -> Calla
             return cast(R, taken)
         try:
             return checked(*args, **kwargs)
-        except ComplexError:
+        except FormError:
             pass
         except Exception:
             if meet(args, kwargs):
                 return done(*args, **kwargs)
             raise
-        return cast(R, in_complex(function, args, kwargs))
+        return cast(R, by_form(function, args, kwargs))
     return done
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
-from lazyten.frontend.core.complex_forms import made_of_others
+from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.core.keywords import making
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import (

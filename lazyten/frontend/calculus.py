@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.frontend.arguments import takes_tensors
-from lazyten.frontend.core.complex_forms import made_of_others
+from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.functions import cat
 from lazyten.frontend.limits import result_type
 from lazyten.frontend.tensor import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 from lazyten.diagnostics.explanation import explain_storages
 from lazyten.execution import realization as _realization
 from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
-from lazyten.frontend.core.complex_forms import in_floats, or_in_complex
+from lazyten.frontend.core.forms import in_floats, or_by_form
 from lazyten.frontend.core.keywords import also_named, making
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.core.operands import on_one_device
@@ -308,7 +308,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return Tensor._result(products.einsum(equation, nodes), *tensors)
 
 
-@or_in_complex
+@or_by_form
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Vectors expanded to a grid, one axis each; indexing 'xy' exchanges the first two axes."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors

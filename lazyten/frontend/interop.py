@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.core.complex_forms import in_floats, or_in_complex
+from lazyten.frontend.core.forms import in_floats, or_by_form
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -19,7 +19,7 @@ from lazyten.support.errors import ArgumentError, ComplexError, DTypeError
 Array = np.ndarray[Any, Any]
 
 
-@or_in_complex
+@or_by_form
 def from_numpy(array: Array) -> Tensor:
     """A tensor that shares the memory of a NumPy array: what is written to one shows in the other.
 
@@ -32,7 +32,7 @@ def from_numpy(array: Array) -> Tensor:
     return _sharing(array, default_device())
 
 
-@or_in_complex
+@or_by_form
 def as_tensor(data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
     """`data` as a tensor, with as little copied as can be: itself if it is a tensor of this dtype
     on this device; sharing its memory if it is an array of this dtype; otherwise a new tensor."""
@@ -76,7 +76,7 @@ def _is_shared(made: Tensor, obj: Any) -> bool:
         and np.shares_memory(obj, shared.array)
 
 
-@or_in_complex
+@or_by_form
 def from_dlpack(ext_tensor: Any, *, device: str | None = None,
                 copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of what another library gives by DLPack, on a CPU: an array,
@@ -118,7 +118,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     return tensor.__dlpack__()
 
 
-@or_in_complex
+@or_by_form
 def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Tensor:
     """A tensor of one axis that shares the memory of `buffer`, such as a bytearray or a memoryview:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lazyten.frontend.core.complex_forms import or_in_complex
+from lazyten.frontend.core.forms import or_by_form
 from lazyten.frontend.core.keywords import also_named, taking_aliases
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -73,7 +73,7 @@ def can_cast(from_: DTypeLike, to: DTypeLike) -> bool:
     return dt.category(dt.as_dtype(from_)) <= dt.category(dt.as_dtype(to))
 
 
-@or_in_complex
+@or_by_form
 @taking_aliases
 @also_named(tensor="a", other="b", scalar="b", scalar1="a", scalar2="b")
 def result_type(a: Tensor | Scalar, b: Tensor | Scalar) -> DType:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from lazyten.frontend import serialization
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -136,6 +137,11 @@ def described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
     kind. Tensors are put among `tensors`."""
     if value is None or type(value) in (bool, int, str):
         return value
+    if is_sparse(value):
+        parts, (size, *rest) = value.taken_apart()
+        held = [described(x, tensors, where) for x in parts]
+        return ["sparse", held, [value.layout.name, [*size], rest[0] is True],  # coalesced
+                value.requires_grad and value.is_leaf]
     if isinstance(value, Tensor):
         number = str(len(tensors))
         tensors[number] = value
@@ -176,6 +182,11 @@ def built(text: Any, tensors: Mapping[str, Tensor]) -> Any:
     kind, content, *rest = text
     if kind == "tensor":
         return tensors[content].requires_grad_() if rest[0] else tensors[content]
+    if kind == "sparse":
+        made: Any = Tensor
+        made = made._of_saved_parts([built([*item[:2], False], tensors) for item in content],
+                                    *rest[0])
+        return made.requires_grad_() if rest[1] else made
     if kind in ("array", "number"):
         array = tensors[content].numpy()
         return array if kind == "array" else array[()]

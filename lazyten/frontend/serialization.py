@@ -62,7 +62,7 @@ def stored(name: str, t: Tensor) -> Array:
     if t.dtype is dt.complex128:
         raise DTypeError(f"saving {name} of complex128: a file has no such type; save "
                          f"view_as_real(x), or x.to(lt.complex64)")
-    values = np.ascontiguousarray(ops.encode(t.detach()._values(), t.dtype))
+    values = np.ascontiguousarray(ops.encode(t.detach()._as_array(), t.dtype))
     return values.reshape(t.shape)  # which of a zero-dim one has an axis
 
 

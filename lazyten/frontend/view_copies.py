@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.arguments import takes_tensors
-from lazyten.frontend.core.complex_forms import made_of_others
+from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ShapeError
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import handles_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.parameter import Buffer, Parameter
 from lazyten.storage import tracing
@@ -197,7 +197,8 @@ class Attributes:
         self._register("_buffers", name, tensor, "register_buffer")
         self._keep(name, persistent)
         if tensor is not None:
-            in_floats(tensor)._storage.occupy()
+            for part in handles_of(tensor):
+                part._storage.occupy()
 
     def _keep(self, name: str, persistent: bool) -> None:
         """Whether a buffer of this name is part of what is saved."""

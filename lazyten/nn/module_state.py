@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.parts import part_like
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
@@ -55,7 +56,7 @@ class _Place:
             value = value[0]
         if not assign:
             with no_grad():
-                there = self.value.detach()
+                there = self.value if is_sparse(self.value) else self.value.detach()
                 there.copy_(value.detach().to(device=there.device))
             return
         if isinstance(self.value, Parameter) and not isinstance(value, Parameter):

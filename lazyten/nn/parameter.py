@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from lazyten.frontend import functions
 from lazyten.frontend.complexes.tensors import ComplexTensor
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.overriding import disabled
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import DTypeLike, Tensor
@@ -15,7 +16,7 @@ from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, const
 from lazyten.storage.placement import default_device
 from lazyten.storage.storage import Storage
-from lazyten.support.errors import DTypeError, ShapeError
+from lazyten.support.errors import DTypeError, ShapeError, not_sparse
 from lazyten.support.grad_mode import no_grad
 
 
@@ -42,6 +43,8 @@ class Parameter(Tensor):
         if not isinstance(data, Tensor):
             raise DTypeError(f"Parameter of {type(data).__name__} {data!r:.40}: give a tensor, for "
                              f"example lazyten.zeros(3)")
+        if is_sparse(data):
+            raise not_sparse("Parameter")
         if isinstance(data, Parameter):
             warnings.warn("Parameter of a Parameter is a copy, which is trained apart, where "
                           "PyTorch's have their values in one memory; to tie weights, assign the "

@@ -15,7 +15,8 @@ Files, in reading order:
 - formulas.py: Functions of numbers and of zero-dim tensors alike.
 - sgd.py: SGD, ASGD.
 - adam.py: Adam, AdamW, Adamax, NAdam, RAdam.
-- adaptive.py: Adagrad, Adadelta, RMSprop, Rprop; SparseAdam, which is refused.
+- adaptive.py: Adagrad, Adadelta, RMSprop, Rprop.
+- sparse_gradients.py: Which optimizers take sparse gradients, and SparseAdam.
 - matrices.py: Adafactor, Muon.
 - beyond.py: Lion, Sophia, LAMB, which PyTorch does not have.
 - lbfgs.py: LBFGS.
@@ -32,12 +33,13 @@ from __future__ import annotations
 
 from lazyten.optim import lr_scheduler, swa_utils
 from lazyten.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
-from lazyten.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop, SparseAdam
+from lazyten.optim.adaptive import Adadelta, Adagrad, RMSprop, Rprop
 from lazyten.optim.beyond import LAMB, Lion, Sophia
 from lazyten.optim.lbfgs import LBFGS
 from lazyten.optim.matrices import Adafactor, Muon
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.sgd import ASGD, SGD
+from lazyten.optim.sparse_gradients import SparseAdam
 from lazyten.pytorch.modules import later as _later
 
 __getattr__ = _later("lazyten.optim")

@@ -1,8 +1,5 @@
-"""A rate for each element of a parameter: Adagrad, Adadelta, RMSprop, Rprop, and SparseAdam, which
-is refused."""
+"""A rate for each element of a parameter: Adagrad, Adadelta, RMSprop, Rprop."""
 from __future__ import annotations
-
-from typing import Any, NoReturn
 
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
@@ -16,6 +13,8 @@ from lazyten.support.errors import ArgumentError
 
 class Adagrad(CompiledOptimizer):
     """Divide by the root of the sum of all squares (J. Duchi et al., 2011)."""
+
+    _takes_sparse = True
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-2, lr_decay: float = 0,
                  weight_decay: float = 0, initial_accumulator_value: float = 0,
@@ -149,11 +148,3 @@ class Rprop(CompiledOptimizer):
         self._set(state["step_size"], size)
         self._set(state["prev"], kept)
         self._set(p, p - kept.sign() * size)
-
-
-class SparseAdam:
-    """Refused: it is for sparse gradients, which there are none of."""
-
-    def __init__(self, params: Any, *args: Any, **kwargs: Any) -> NoReturn:
-        raise ArgumentError("SparseAdam is for sparse gradients, and gradients are dense here, "
-                            "also those of an Embedding: use Adam")

@@ -25,6 +25,7 @@ from lazyten.optim import recorded_step
 from lazyten.optim.last_step import Last, Step
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group
+from lazyten.optim.sparse_gradients import as_dense
 from lazyten.optim.step_numbers import (
     HeldNumber,
     Key,
@@ -50,6 +51,7 @@ class CompiledOptimizer(Optimizer):
     _may_vary: frozenset[str] = frozenset({"weight_decay", "momentum", "betas"})
     """Options that `_update` reads as `numbers.options`, or in formulas, and otherwise only tests
     for being 0."""
+    _takes_sparse = False  # whether a sparse gradient may be given, which is made dense
     _begins_with_rate = False  # whether a first state reads the learning rate
     _skipped: Tensor | None
 
@@ -122,6 +124,11 @@ class CompiledOptimizer(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        with as_dense(self, self._takes_sparse):
+            self._take_step()
+        return loss
+
+    def _take_step(self) -> None:
         trace = tracing.current()
         if trace is not None and not trace.without_python:
             trace.action(self._check_rates)
@@ -130,7 +137,7 @@ class CompiledOptimizer(Optimizer):
         is_taken = trace is None and self._skipped is None and recorded_step.step(self)
         self._forget_step()  # what was recorded was done to stand-ins
         if is_taken:
-            return loss
+            return
         try:
             with no_grad(), background.paused():
                 for number, group in enumerate(self.param_groups):
@@ -148,7 +155,6 @@ class CompiledOptimizer(Optimizer):
             trace.observe(partial(self._depended_on, self._varying))
             trace.observe(partial(_differences, self._counted))
         self._forget_step()
-        return loss
 
     def _forget_step(self) -> None:
         """What the step under way has written, what was there before, and what it has counted."""

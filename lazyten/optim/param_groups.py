@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lazyten.frontend.core.complex_forms import Complex, in_floats
+from lazyten.frontend.core.forms import Complex, in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ArgumentError, DTypeError, LeafError, not_complex
 

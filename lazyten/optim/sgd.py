@@ -21,6 +21,8 @@ class SGD(CompiledOptimizer):
     foreach and fused choose an implementation of PyTorch's, and change nothing here.
     """
 
+    _takes_sparse = True
+
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, momentum: float = 0,
                  dampening: float = 0, weight_decay: float = 0, nesterov: bool = False, *,
                  maximize: bool = False, foreach: bool | None = None,

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from lazyten.execution import realization as _realization
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt

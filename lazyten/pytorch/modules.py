@@ -71,8 +71,6 @@ SAME: dict[str, str] = {
 }
 """A module, by its name below `lazyten`, to that which has its names ('': `lazyten` itself)."""
 
-_SPARSE = ("sparse tensors are not there; keep positions and values as tensors, and combine them "
-           "with index_add, scatter_add or functional.embedding_bag")
 _GRAPHS = ("lazyten records operations itself, whatever Python does in between; lazyten.explain(x) "
            "shows what it has recorded, and module.named_modules() what a model is made of")
 _PROFILER = ("operations run fused and later than they are called; lazyten.profile() measures "
@@ -120,7 +118,7 @@ REFUSED: dict[str, str] = {
     "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
                                    "bias; what makes it fuses with the rest",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
-    "sparse": _SPARSE, "utils.cpp_extension": _NATIVE, "utils._python_dispatch": _GRAPHS,
+    "utils.cpp_extension": _NATIVE, "utils._python_dispatch": _GRAPHS,
     "utils.mobile_optimizer": _GRAPHS,
     "utils.model_zoo": "lazyten downloads nothing; fetch the weights yourself, and read them with "
                        "lazyten.load_safetensors(path)",
@@ -135,6 +133,14 @@ METHODS: dict[str, str] = {
     **dict.fromkeys(("cholesky", "inverse", "lu", "lu_solve", "pinverse", "qr", "svd",
                      "triangular_solve"), "linalg.older")}
 """Methods of tensors that are functions of modules above, which are loaded when one is wanted."""
+SPARSE_METHODS: dict[str, str] = {
+    **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr", "to_dense",
+                     "sparse_mask", "_of_saved_parts"), "sparse.making"),
+    **dict.fromkeys(("coalesce", "is_coalesced", "indices", "values", "_indices", "_values", "_nnz",
+                     "crow_indices", "col_indices", "ccol_indices", "row_indices", "sparse_dim",
+                     "dense_dim"), "sparse.conversions"),
+    **dict.fromkeys(("_rows_of_gradient", "_sum_of_gradients"), "sparse.gradients")}
+"""Those that make sparse tensors, or are of them; no functions of `lazyten` besides."""
 ABOVE: dict[str, str] = {
     f"nn.{module}.SyncBatchNorm": "nn.parallel.sync_batch_norm"
     for module in ("modules", "modules.batchnorm")} | {
@@ -205,8 +211,8 @@ class LaterMethod:
 
 
 def add_methods(owner: type) -> None:
-    """Give the class of tensors METHODS."""
-    for name, home in METHODS.items():
+    """Give the class of tensors METHODS and SPARSE_METHODS."""
+    for name, home in (METHODS | SPARSE_METHODS).items():
         setattr(owner, name, LaterMethod(name, home))
 
 

@@ -15,8 +15,9 @@ _FACTORS = ("PyTorch has taken this name away; use lt.linalg.eig, or lt.linalg.e
             "matrices")
 _REMOVED = ("PyTorch has taken this name away; use lt.linalg.lstsq, lt.linalg.solve or "
             "lt.linalg.matrix_rank")
-_SPARSE = ("there are no sparse tensors; keep positions and values as tensors, and combine them "
-           "with index_add, scatter_add or nn.functional.embedding_bag")
+_SPARSE = ("of sparse tensors there are those in coordinates and in compressed rows or columns, "
+           "and what lazyten.sparse has for them (docs/sparse.md); in between use to_dense(), or "
+           "compute with their values()")
 _INTEGERS = ("no tensors of quantized numbers are there; lazyten.quantize(model) keeps weights as "
              "integers, and lazyten.fake_quantize_per_tensor_affine rounds floats to what integers "
              "leave of them (docs/quantization.md)")
@@ -38,8 +39,8 @@ _PYTHON = "Python's own if, while and for do it: what they choose by is looked a
 REASONS: tuple[tuple[str, str], ...] = (
     (r"complex32|chalf", _COMPLEX), (r"imag", _REAL),
     (r"eig|symeig", _FACTORS), (r"lstsq|solve|matrix_rank", _REMOVED),
-    (r"\w*sparse\w*|(to_|is_)?coalesced?|\w*(ccol|crow|col|row)_indices(_copy)?|(h|ss)?spmm|s?smm"
-     r"|[hd]smm|saddmm|sspaddmm|dense_dim|indices(_copy)?|values(_copy)?|to_dense", _SPARSE),
+    (r"\w*sparse\w*|\w*(ccol|crow|col|row)_indices(_copy)?|h?spmm|s?smm|hsmm|saddmm|sspaddmm"
+     r"|(indices|values)(_copy)?", _SPARSE),
     (r"(fake_)?quantize\w*|q(u?int)?\d+(x\d)?|quint\w+|q_\w+|dequantize|\w*_q?params\w*|int_repr"
      r"|quantized_\w+|per_(tensor|channel)_\w+|qscheme|empty_quantized|fbgemm_\w+|fused_moving_\w+"
      r"|u?int[1-7]|bits?(\d\w*)?|float[48]_e\w+", _INTEGERS),
@@ -77,17 +78,12 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 
 TENSOR_METHODS = (
-    "_base", "_is_view", "apply_", "ccol_indices", "chalf",
-    "coalesce", "col_indices", "crow_indices", "dense_dim",
-    "dequantize", "eig", "imag", "indices", "int_repr", "is_coalesced",
-    "is_shared", "lstsq", "map2_", "map_",
-    "q_per_channel_axis", "q_per_channel_scales",
+    "_base", "_is_view", "apply_", "chalf", "dequantize", "eig", "imag", "int_repr",
+    "is_shared", "lstsq", "map2_", "map_", "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "resize_as_sparse_",
-    "row_indices", "set_", "share_memory_", "smm", "solve", "sparse_dim",
-    "sparse_mask", "sparse_resize_", "sparse_resize_and_clear_", "sspaddmm", "storage",
-    "storage_type", "symeig", "to_dense", "to_mkldnn", "to_sparse", "to_sparse_bsc",
-    "to_sparse_bsr", "to_sparse_coo", "to_sparse_csc", "to_sparse_csr",
-    "values")
+    "set_", "share_memory_", "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",
+    "sspaddmm", "storage", "storage_type", "symeig", "to_mkldnn", "to_sparse_bsc",
+    "to_sparse_bsr")
 """Methods of PyTorch's tensors that lazyten's lack for a reason."""
 
 

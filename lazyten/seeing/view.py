@@ -19,7 +19,7 @@ from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import plan_of
 from lazyten.execution.plans.plan import Plan
 from lazyten.execution.realization import realize
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.seeing.collect import Collector, Data
 from lazyten.seeing.record import Record

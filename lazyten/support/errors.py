@@ -22,7 +22,12 @@ class ForeignOperandError(DTypeError):
     """An operand of a class that has operators of its own, which operators leave the work to."""
 
 
-class ComplexError(DTypeError):
+class FormError(LazytenError):
+    """An operation that is written for tensors with a node, and has met one without: what wraps it
+    has its form do it, or names it."""
+
+
+class ComplexError(FormError, DTypeError):
     """An operation that is there for real numbers alone, and has met complex ones: what wraps it
     has its form do it, or names it (`not_complex`)."""
 
@@ -35,6 +40,28 @@ def not_complex(operation: str, hint: str = "") -> DTypeError:
     """The error of an operation that complex tensors do not have."""
     return DTypeError(f"{operation} of complex tensors is not there{hint}; compute with x.real and "
                       f"x.imag, or view_as_real(x), instead")
+
+
+class SparseError(FormError):
+    """An operation that is there for dense tensors alone, and has met a sparse one: what wraps it
+    has its form do it, or names it (`not_sparse`)."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the operation{_NOT_SPARSE}")
+
+
+class SparseLayoutError(LazytenError, NotImplementedError):
+    """An operation that sparse tensors, or those of this layout, do not have; also a
+    NotImplementedError, as PyTorch's."""
+
+
+_NOT_SPARSE = (" is not there for sparse tensors; use x.to_dense(), or compute with x.values() and "
+               "make a sparse tensor of them again")
+
+
+def not_sparse(operation: str) -> SparseLayoutError:
+    """The error of an operation that sparse tensors do not have."""
+    return SparseLayoutError(f"{operation}{_NOT_SPARSE}")
 
 
 def two_devices(operation: str, one: object, other: object) -> DeviceError:

@@ -2,7 +2,7 @@
 take and give."""
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from lazyten.support.errors import ArgumentError
@@ -14,11 +14,27 @@ class Leaf(NamedTuple):
     value: Any
 
 
-class Branch(NamedTuple):
-    """A container: its type, its keys if it is a dict, and the structure of each item (None for a
-    leaf)."""
+class Parted:
+    """What is made of parts, which are its leaves, and of what can be told from another by its
+    hash: a sparse tensor."""
 
-    kind: type
+    __slots__ = ()
+
+    def taken_apart(self) -> tuple[tuple[Any, ...], Hashable]:
+        """The parts, and the rest."""
+        raise NotImplementedError
+
+    @classmethod
+    def put_together(cls, parts: Sequence[Any], rest: Any) -> Any:
+        """The same of other parts."""
+        raise NotImplementedError
+
+
+class Branch(NamedTuple):
+    """A container: its type, its keys if it is a dict (of what is Parted, the rest alone), and the
+    structure of each item (None for a leaf)."""
+
+    kind: Any
     keys: tuple[Hashable, ...] | None
     items: tuple[Branch | None, ...]
 
@@ -41,6 +57,8 @@ def leaves_of(value: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
         if id(value) not in within:
             for item in value.values() if kind is dict else value:
                 yield from leaves_of(item, (*within, id(value)))
+    elif isinstance(value, Parted):
+        yield from value.taken_apart()[0]
     else:
         yield value
 
@@ -51,6 +69,9 @@ def _flatten(value: Any, leaves: list[Any]) -> Branch | None:
         return Branch(dict, tuple(value), tuple([_flatten(v, leaves) for v in value.values()]))
     if kind is list or kind is tuple or isinstance(value, tuple) and hasattr(value, "_fields"):
         return Branch(kind, None, tuple([_flatten(v, leaves) for v in value]))
+    if isinstance(value, Parted):
+        parts, rest = value.taken_apart()
+        return Branch(kind, (rest,), tuple([_flatten(part, leaves) for part in parts]))
     leaves.append(value)
     return None
 
@@ -60,6 +81,8 @@ def unflatten(leaves: Iterator[Any], structure: Branch | None) -> Any:
     if structure is None:
         return next(leaves)
     items = [unflatten(leaves, s) for s in structure.items]
+    if issubclass(structure.kind, Parted):
+        return structure.kind.put_together(items, structure.keys and structure.keys[0])
     if structure.keys is not None:
         return dict(zip(structure.keys, items, strict=True))
     return structure.kind(*items) if hasattr(structure.kind, "_fields") else structure.kind(items)
@@ -69,6 +92,8 @@ def paths(structure: Branch | None, name: str) -> list[str]:
     """What messages call each leaf of the value `name`: name['weight'][0]."""
     if structure is None:
         return [name]
-    keys = range(len(structure.items)) if structure.keys is None else structure.keys
+    keys: Iterable[Hashable] = range(len(structure.items))
+    if structure.keys is not None and not issubclass(structure.kind, Parted):
+        keys = structure.keys
     return [path for key, item in zip(keys, structure.items, strict=True)
             for path in paths(item, f"{name}[{key!r}]")]

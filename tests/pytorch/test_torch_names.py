@@ -59,7 +59,7 @@ def test_each_reason_is_that_of_a_name_of_pytorchs() -> None:
 
 @pytest.mark.parametrize(("name", "why"), [
     ("chalf", "16-bit"), ("symeig", "taken this name away; use lt.linalg.eig"),
-    ("sparse_coo_tensor", "sparse"), ("quantize_per_tensor", "quantized"), ("cond", "Python's own"),
+    ("hspmm", "sparse"), ("quantize_per_tensor", "quantized"), ("cond", "Python's own"),
     ("HalfStorage", "data_ptr"), ("nothing_at_all", "has no attribute")])
 def test_a_missing_name_says_why(name: str, why: str) -> None:
     with pytest.raises(AttributeError, match=why):

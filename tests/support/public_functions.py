@@ -56,11 +56,15 @@ OUTSIDE = named("lt", """
 
     nonzero_static segment_reduce
 
-    complex imag istft polar stft view_as_complex view_as_real""") | named("Tensor", """
+    complex imag istft polar stft view_as_complex view_as_real
+    sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor
+    sparse_csr_tensor""") | named("Tensor", """
+    ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced row_indices
+    sparse_dim sparse_mask to_dense to_sparse to_sparse_coo to_sparse_csc to_sparse_csr values
     as_subclass backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
 """What is no function of tensors: it makes them of other things, or has to do with the process, a
 graph or an address; and what takes its arguments by name alone, or
-complex numbers."""
+complex numbers, or sparse tensors (tests/sparse)."""
 
 
 def _numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:

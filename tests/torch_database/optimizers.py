@@ -12,7 +12,7 @@ import lazyten as lt
 from torch_database.comparison import Different, same
 from torch_database.translation import translated
 
-REFUSED = {"SparseAdam": "gradients are dense"}
+REFUSED = {"SparseAdam": "its gradients are sparse: tests/sparse"}
 SHAPES = ((4, 3), (2, 5))
 MAYBE = {"foreach": (True, False), "fused": (True,)}
 """Options that programs set, and which change nothing."""

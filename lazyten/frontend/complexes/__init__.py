@@ -23,6 +23,6 @@ arithmetic. The gradient of a complex number is d/d real + i d/d imaginary, as i
 
 What has no form is refused: a complex tensor has no node and no storage to show, so an operation
 that is written for real numbers raises a ComplexError when it asks for one, and what wraps it
-(core/complex_forms.py) then finds its form, or names the operation in the error. Pairs are never
+(core/forms.py) then finds its form, or names the operation in the error. Pairs are never
 taken for twice as many numbers.
 """

@@ -8,7 +8,7 @@ import numpy as np
 
 from lazyten.frontend.complexes.computing import Pair, Part, carry_out, elementwise, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
-from lazyten.frontend.core.complex_forms import Complex
+from lazyten.frontend.core.forms import Complex
 from lazyten.frontend.functions import cat, ones_like, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from lazyten.frontend.complexes.tensors import ComplexTensor, joined, of_parts
-from lazyten.frontend.core.complex_forms import form as _form
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import form as _form
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.core.keywords import taking_aliases
 from lazyten.frontend.core.operands import has_operators, on_one_device
 from lazyten.frontend.recorded.lookup import recorded

@@ -8,7 +8,7 @@ from typing import Any
 
 from lazyten.frontend.complexes import arithmetic, functions, making, products, structure
 from lazyten.frontend.complexes.tensors import ComplexTensor
-from lazyten.frontend.core.complex_forms import FORMS, name_of
+from lazyten.frontend.core.forms import FORMS, name_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ForeignOperandError, not_complex
 

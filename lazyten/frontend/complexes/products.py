@@ -10,7 +10,7 @@ import numpy as np
 from lazyten.frontend import array_functions, functions
 from lazyten.frontend.complexes.computing import Pair, carry_out, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor
-from lazyten.frontend.core.complex_forms import FORMS
+from lazyten.frontend.core.forms import FORMS
 from lazyten.operators.arrays import products
 from lazyten.support.errors import DTypeError, ShapeError, not_complex
 

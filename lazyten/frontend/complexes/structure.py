@@ -11,7 +11,7 @@ from lazyten.frontend import array_functions, functions
 from lazyten.frontend.complexes.arithmetic import length, product
 from lazyten.frontend.complexes.computing import carry_out, complex_like, form
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
-from lazyten.frontend.core.complex_forms import FORMS, is_complex
+from lazyten.frontend.core.forms import FORMS, is_complex
 from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType, as_dtype, bool_

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from lazyten.autodiff.hooks import RemovableHandle
-from lazyten.frontend.core.complex_forms import Complex
+from lazyten.frontend.core.forms import Complex
 from lazyten.frontend.core.memory_format import (
     MemoryFormat,
     contiguous_format,
@@ -128,15 +128,15 @@ class ComplexTensor(Complex, Tensor):
 
     def numpy(self, *, force: bool = False) -> Array:
         """The values as a new NumPy array."""
-        return self._values()
+        return self._as_array()
 
-    def _values(self) -> Array:
-        parts = np.ascontiguousarray(self._parts._values())
+    def _as_array(self) -> Array:
+        parts = np.ascontiguousarray(self._parts._as_array())
         return parts.view(self.dtype.numpy).reshape(self.shape)
 
     def tolist(self) -> Any:
         """The values as nested lists of Python's complex numbers."""
-        return self._values().tolist()
+        return self._as_array().tolist()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The values as a NumPy array, a copy."""

@@ -9,7 +9,7 @@ Files, in reading order:
 
 - in_place.py: In-place twins, beside the method of which they are: `exp_ = in_place(exp)` writes
   what it gives, and with `t_ = shown_as(t)` the tensor becomes what it gives, a view.
-- complex_forms.py: Where operations that meet complex numbers are looked up: their forms, by name.
+- forms.py: Where operations that meet complex or sparse tensors are looked up: their forms.
 - keywords.py: Other names that PyTorch takes arguments by: `axis=` for `dim=`, NumPy's `keepdims=`,
   `size=`, and what says how a new tensor is stored.
 - handle.py: A tensor as a handle: a Storage, the moves that make a view of it, and whether

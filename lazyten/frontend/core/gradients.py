@@ -4,6 +4,9 @@ from __future__ import annotations
 from typing import Any, Self, TypeVar
 
 from lazyten.execution import background
+from lazyten.frontend.core import handle
+from lazyten.frontend.core.forms import handles_of, is_sparse
+from lazyten.frontend.core.handle import held_as_rows
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.writing import Writing
 from lazyten.ir.node import Node, elementwise, make
@@ -35,7 +38,8 @@ class Gradients(Writing[Tensor]):
             tracing.gradient_used(self, "cleared")
             self._grad = None
             return
-        self._tensor(value, "grad =")
+        if not is_sparse(value):
+            self._tensor(value, "grad =")
         if value is self:
             raise GradientError(f"grad = the tensor of shape {self.shape} itself: a tensor cannot "
                                 f"be its own gradient; give a clone()")
@@ -55,9 +59,13 @@ class Gradients(Writing[Tensor]):
         levels.check_write(self._storage.serial, self.shape, "calls backward() into .grad of")
         tracing.gradient_used(self)
         if create_graph:
-            whole = part if self._grad is None else elementwise(Op.ADD, self._grad.node, part)
+            held: Any = self._grad
+            held = held.to_dense() if is_sparse(held) else held
+            whole = part if held is None else elementwise(Op.ADD, held.node, part)
             given = self.grad = self._of(whole, self.device, True, one_of=True)
             return given._storage
+        if (held_as_rows or self._grad is not None) and (rows := self._as_rows(part)) is not None:
+            return rows
         part = make(Op.DETACH, part.dtype, (part,))
         if self._grad is None:
             self._grad = self._of(part, self.device, one_of=True)
@@ -66,6 +74,22 @@ class Gradients(Writing[Tensor]):
             self._grad._write(elementwise(Op.ADD, self._grad.detach().node, part), False,
                               one_of=True)
         return self._grad._storage
+
+    def _as_rows(self, part: Node) -> Storage | None:
+        """Add to `.grad` what is held as rows, or is added to what is; None if neither is so. Gives
+        the storage of what is to be computed with others of the pass."""
+        held = self._grad
+        if not is_sparse(held) and (held is not None or self._leaf_id not in held_as_rows):
+            return None
+        rows = handle.results._rows_of_gradient(self, part)
+        if rows is None and held is None:
+            return None
+        given = rows
+        if rows is None:
+            given = self._of(make(Op.DETACH, part.dtype, (part,)), self.device)
+        self._grad = given if held is None else handle.results._sum_of_gradients(held, given)
+        storage: Storage = handles_of(self._grad)[-1]._storage
+        return storage
 
     @property
     def data(self) -> Tensor:

@@ -41,6 +41,8 @@ until there each part says which methods it counts on."""
 
 leaves: WeakValueDictionary[int, Any] = WeakValueDictionary()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
+held_as_rows: WeakValueDictionary[int, Any] = WeakValueDictionary()
+"""Those of them whose gradient is to be sparse, if it is of rows that were looked up."""
 results: type[Any]
 """The class of what operations give: `Tensor`, whose module imports all parts."""
 

@@ -9,9 +9,9 @@ from functools import cache, wraps
 from types import CodeType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lazyten.frontend.core.complex_forms import in_complex
+from lazyten.frontend.core.forms import by_form
 from lazyten.frontend.core.memory_format import MemoryFormat
-from lazyten.support.errors import ArgumentError, ComplexError
+from lazyten.support.errors import ArgumentError, FormError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -129,7 +129,7 @@ def making(function: Callable[P, R]) -> Callable[P, R]:
                                             f"one that lazyten has")
         try:
             return function(*args, **kwargs)
-        except ComplexError:
+        except FormError:
             pass
-        return cast(R, in_complex(function, args, kwargs))
+        return cast(R, by_form(function, args, kwargs))
     return cast("Callable[P, R]", made)

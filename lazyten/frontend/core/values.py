@@ -47,9 +47,9 @@ class Values(Handle[Tensor]):
         if self.dtype.is_stored:
             raise DTypeError(f"numpy of {self.dtype.name}: NumPy has no such type; use "
                              f".float().numpy()")
-        return self._values()
+        return self._as_array()
 
-    def _values(self) -> np.ndarray[Any, Any]:
+    def _as_array(self) -> np.ndarray[Any, Any]:
         """The values as a new NumPy array, of float32 where NumPy lacks the type."""
         tracing.refuse(*READING)
         number = self._storage.number
@@ -63,14 +63,14 @@ class Values(Handle[Tensor]):
 
     def tolist(self) -> Any:
         """The values as nested lists of Python numbers; a number for a zero-dim tensor."""
-        return self._values().tolist()
+        return self._as_array().tolist()
 
     def item(self) -> Scalar:
         """The value of a tensor of one element. ShapeError for any other."""
         if self.numel() != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
-        value: Scalar = self._values().item()
+        value: Scalar = self._as_array().item()
         return value
 
     def __bool__(self) -> bool:
@@ -104,7 +104,7 @@ class Values(Handle[Tensor]):
     def __repr__(self) -> str:
         shows_values = has_values(self.device)
         with no_grad():
-            values = self.detach()._values() if shows_values else None
+            values = self.detach()._as_array() if shows_values else None
         suffixes = []
         if values is None or not values.size and values.ndim != 1:
             suffixes.append(f"size={self.shape}")

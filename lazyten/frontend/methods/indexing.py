@@ -254,7 +254,7 @@ class IndexingMethods(TensorCore[Tensor]):
         """
         if as_tuple and not self.shape:
             return self.reshape(1).nonzero(as_tuple=True)
-        places = np.argwhere(self.detach()._values()).astype(np.int64)
+        places = np.argwhere(self.detach()._as_array()).astype(np.int64)
         found = self._copy_of(places.T if as_tuple else places, device=self.device)
         return found.unbind() if as_tuple else found
 

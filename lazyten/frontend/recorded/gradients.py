@@ -7,6 +7,7 @@ from typing import Any
 
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.handle import Handle, leaves
 from lazyten.frontend.recorded.keys import Value, goes_on_in, interned, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
@@ -110,8 +111,8 @@ def _owners(frame: Frame, parts: Parts) -> list[Any] | None:
     could know."""
     owners = [leaves.get(frame.leaf_id(number)) for number, _ in parts]
     for owner in owners:
-        if owner is not None and (owner._moves or owner._grad is not None
-                                  and not _is_plain(owner._grad)):
+        if owner is not None and (owner._moves or owner._grad is not None and (
+                is_sparse(owner._grad) or not _is_plain(owner._grad))):
             return None
     return owners
 

@@ -11,7 +11,7 @@ import numpy as np
 from lazyten.autodiff.watching import unwatched, watch
 from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
-from lazyten.frontend.core.complex_forms import in_complex, is_complex
+from lazyten.frontend.core.forms import by_form, is_complex
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
 from lazyten.frontend.recorded import families, lifting
@@ -33,7 +33,7 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device
 from lazyten.support import grad_mode
-from lazyten.support.errors import ComplexError, ForeignOperandError
+from lazyten.support.errors import ComplexError, ForeignOperandError, FormError
 from lazyten.support.remembered import Remembered
 
 P = ParamSpec("P")
@@ -75,9 +75,9 @@ def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P,
                 if watch.hook is not None and are_plain(args) and are_plain(kwargs.values()):
                     return unwatched(_real, function, args, kwargs)
                 return _real(function, args, kwargs)
-            except ComplexError:
+            except FormError:
                 pass
-            return in_complex(function, args, kwargs)
+            return by_form(function, args, kwargs)
         except Exception as error:
             if meet(args, kwargs):
                 return found(*args, **kwargs)

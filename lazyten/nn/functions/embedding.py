@@ -5,14 +5,17 @@ import math
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.handle import held_as_rows
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes
+from lazyten.storage import tracing
+from lazyten.storage.frames import NeedsValue, here
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
-from lazyten.support.grad_mode import no_grad
+from lazyten.support.grad_mode import is_grad_enabled, no_grad
 
 
 @takes_tensors
@@ -23,14 +26,15 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
 
     padding_idx: a row that gets no gradient. max_norm: rows that are looked up are first scaled
     down to this `norm_type`-norm, in the weight itself. scale_grad_by_freq: a row's gradient is
-    divided by how often `input` has it.
+    divided by how often `input` has it. sparse: the gradient of a weight that is a leaf is a sparse
+    tensor of the rows that were looked up, as long as it has no other. A jitted function that does
+    so is run in Python.
     """
     if weight.ndim != 2:
         raise ShapeError(f"embedding: the weight has shape {weight.shape}; it needs (rows, "
                          f"features)")
     if sparse:
-        raise ArgumentError("embedding: sparse=True asks for a sparse gradient, and gradients are "
-                            "dense; leave it out")
+        _hold_as_rows(weight, scale_grad_by_freq)
     input = _numbers_of_rows(input, "embedding")
     if max_norm is not None:
         _renormalize(input, weight, max_norm, norm_type)
@@ -50,6 +54,19 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     is_padding = (input % weight.shape[0] == padding % weight.shape[0]).unsqueeze(-1)
     held: Tensor = functions.where(is_padding, rows.detach(), rows)
     return held
+
+
+def _hold_as_rows(weight: Tensor, scale_grad_by_freq: bool) -> None:
+    """Have the gradient of a leaf be sparse: not in what is recorded, where it would be dense."""
+    if scale_grad_by_freq:
+        raise ArgumentError("embedding: scale_grad_by_freq=True with sparse=True, whose gradient "
+                            "is of rows as they come; leave one of them out")
+    if here.first_serial is not None:
+        raise NeedsValue  # it is noted of this leaf, not of every one that is like it
+    if weight.requires_grad and weight.is_leaf and is_grad_enabled():
+        tracing.refuse("a lookup with sparse=True, whose gradient is sparse,",
+                       "leave sparse=True out, or do it outside")
+        held_as_rows[weight._leaf_id] = weight
 
 
 def _numbers_of_rows(input: Tensor, name: str) -> Tensor:
@@ -78,6 +95,9 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
         input, weight = weight, input
     if mode not in ("sum", "mean", "max"):
         raise ArgumentError(f"{name}: mode {mode!r} is not one of sum, mean, max")
+    if sparse and mode == "max":
+        raise ArgumentError(f"{name}: mode 'max' with sparse=True: the gradient is not one of "
+                            f"whole rows; leave sparse out")
     if per_sample_weights is not None and (mode != "sum"
                                            or per_sample_weights.shape != input.shape):
         raise ArgumentError(f"{name}: per_sample_weights {per_sample_weights.shape} for an input "

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lazyten.frontend.arguments import takes_tensors
-from lazyten.frontend.core.complex_forms import made_of_others
+from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import Scalar

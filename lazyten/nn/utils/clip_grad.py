@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from lazyten.distributed.functional import all_gather
 from lazyten.distributed.group import Group
 from lazyten.frontend import functions
-from lazyten.frontend.core.complex_forms import in_floats
+from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.nn.sharded_parameter import shared_out

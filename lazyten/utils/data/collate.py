@@ -112,7 +112,7 @@ def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None =
     kinds = {(t.shape, t.dtype, t.device) for t in batch}
     if len(kinds) != 1 or first.dtype.is_stored or any(t.requires_grad for t in batch):
         return stack(list(batch))
-    values = np.stack([t._values() for t in batch])
+    values = np.stack([t._as_array() for t in batch])
     return tensor(values, dtype=first.dtype, device=first.device)
 
 

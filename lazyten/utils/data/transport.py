@@ -66,7 +66,7 @@ class _Spoken(Exception):
 
 def _parts(t: Tensor) -> tuple[Any, ...]:
     """How to make a tensor again: its values as stored, type, device, and whether it is a leaf."""
-    values = ops.encode(t.detach()._values(), t.dtype)
+    values = ops.encode(t.detach()._as_array(), t.dtype)
     return _rebuilt, (type(t), values, t.dtype.name, str(t.device),
                       t.requires_grad and t.is_leaf)
 

@@ -1,9 +1,10 @@
-"""Where operations that meet complex numbers are looked up: their forms, by name.
+"""Where operations that meet complex or sparse tensors are looked up: their forms, by name.
 
-Operations are written for real numbers. One that is given a complex tensor raises a ComplexError
-when it asks for the tensor's node or storage, and those that wrap it (recorded/lookup.py,
-arguments.py, keywords.py) then have its form do it, which complexes/ has put here. What has no form
-is refused, so that pairs of numbers are never taken for numbers.
+Operations are written for dense tensors of real numbers. One that is given another raises a
+FormError when it asks for the tensor's node or storage, and those that wrap it (recorded/lookup.py,
+arguments.py, keywords.py) then have its form do it, which complexes/ and lazyten/sparse/ have put
+here. What has no form is refused, so that pairs of numbers are never taken for numbers, nor the
+values of a sparse tensor for all of its elements.
 """
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from lazyten.support.errors import ComplexError, not_complex
+from lazyten.support.errors import FormError, not_complex, not_sparse
+from lazyten.support.trees import Parted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -88,13 +90,70 @@ def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
     return result if out is None else FORMS[OUT](result, out, name)
 
 
-def or_in_complex(function: F) -> F:
-    """The function, or its form where it meets complex numbers."""
+def or_by_form(function: F) -> F:
+    """The function, or its form where it meets complex or sparse tensors."""
     @wraps(function)
     def either(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except ComplexError:
+        except FormError:
             pass
-        return in_complex(function, args, kwargs)
+        return by_form(function, args, kwargs)
     return cast(F, either)
+
+
+# ---- sparse tensors ------------------------------------------------------------------------------
+
+SPARSE_FORMS: dict[str, Callable[..., Any]] = {}
+"""What operations do with sparse tensors, by name; lazyten/sparse/ has put it here."""
+
+
+class Sparse(Parted):
+    """What sparse tensors are instances of, for those who only need to know that."""
+
+    __slots__ = ()
+
+
+def is_sparse(x: object) -> bool:
+    """Whether an argument is, or has in it, a sparse tensor."""
+    if isinstance(x, list | tuple):
+        return any(map(is_sparse, x))
+    return isinstance(x, Sparse)
+
+
+def sparse_form(*names: str) -> Callable[[F], F]:
+    """A decorator: what the operations of these names do with sparse tensors."""
+    def noted(function: F) -> F:
+        SPARSE_FORMS.update(dict.fromkeys(names, function))
+        return function
+    return noted
+
+
+def by_form(operation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What an operation gives by its form, after it has raised a FormError. An error with its name,
+    if it has none."""
+    if is_sparse([*args, *kwargs.values()]):
+        return _in_sparse(operation, args, kwargs)
+    return in_complex(operation, args, kwargs)
+
+
+def _in_sparse(operation: Callable[..., Any], args: tuple[Any, ...],
+               kwargs: dict[str, Any]) -> Any:
+    name = operation.__name__
+    room = operation.__module__.split(".")[1]
+    function = SPARSE_FORMS.get(name if room == "frontend" else f"{room}.{name}")
+    if function is None or kwargs.get("out") is not None:
+        raise not_sparse(name if function is None else f"{name} with out=")
+    names: dict[str, str] = getattr(operation, "also_named", {})
+    others = {names.get(given, given): value for given, value in kwargs.items() if given != "out"}
+    if "input" in others:
+        args = (others.pop("input"), *args)
+    return function(*args, **others)
+
+
+def handles_of(x: Any) -> list[Any]:
+    """The dense tensors of real numbers that hold a tensor's elements."""
+    if isinstance(x, Sparse):
+        return [handle for part in x.taken_apart()[0] for handle in handles_of(part)]
+    return [x._parts if isinstance(x, Complex) else x]
+

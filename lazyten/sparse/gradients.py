@@ -1,0 +1,61 @@
+"""Gradients that are held as the rows of a weight that have one: those of lookups with sparse=True.
+
+The gradient of a lookup is a graph that adds the rows' gradients up in zeros. Where a weight was
+looked up so, and in no other way, that sum is not computed: `.grad` is what is added, and where, in
+coordinates. As in PyTorch it is not coalesced: a row that was looked up twice is there twice.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from lazyten.frontend import functions
+from lazyten.frontend.core.forms import is_sparse
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node, make, reshape
+from lazyten.ir.ops import Op
+from lazyten.sparse.arithmetic import add, joined
+from lazyten.sparse.coordinates import CooTensor, coo
+from lazyten.sparse.tensors import SparseTensor
+
+ROWS = (0, Op.ADD)
+"""A SCATTER that adds values up along axis 0."""
+
+
+def _rows_of_gradient(self: Any, part: Node) -> CooTensor | None:
+    """The gradient of a weight as rows, of a graph that adds rows up in zeros; None of another."""
+    found: list[tuple[Node, Node]] = []
+    if not _take(part, found):
+        return None
+    device = self.device
+    places = functions.cat([Tensor._of(index, device).long() for index, _ in found])
+    values = functions.cat([Tensor._of(make(Op.DETACH, rows.dtype, (rows,)), device)
+                            for _, rows in found])
+    return coo(places.unsqueeze(0), values, self.shape, False)
+
+
+def _take(part: Node, found: list[tuple[Node, Node]]) -> bool:
+    """Whether a graph is a sum of lookups' gradients, each (numbers of rows, rows)."""
+    if part.op is Op.ADD:
+        return _take(part.src[0], found) and _take(part.src[1], found)
+    if part.op is not Op.SCATTER or part.arg != ROWS or len(part.shape) != 2:
+        return False
+    base, index, rows = part.src
+    if base.op is not Op.CONST or base.arg[0] != 0:
+        return False
+    while index.op is Op.EXPAND:
+        index = index.src[0]
+    if index.shape != (rows.shape[0], 1):
+        return False
+    found.append((reshape(index, index.shape[:1]), rows))
+    return True
+
+
+def _sum_of_gradients(one: Any, two: Any) -> Any:
+    """The sum of gradients, of which one at least is sparse: sparse if both are, without a look at
+    where values are."""
+    if not (is_sparse(one) and is_sparse(two)):
+        return add(two, one) if isinstance(one, SparseTensor) else add(one, two)
+    if one._places is two._places:
+        return one.with_values(one._elements + two._elements)
+    return joined(one, two, one._elements, two._elements)
+
