@@ -6,8 +6,8 @@ from sys import getrefcount
 from lazyten.ir.dtype import DType
 from lazyten.storage.storage import Array, Buffer
 
-MOST = 4096
-"""Bytes: larger memory is not held."""
+MOST = 64
+"""Bytes: larger memory is not held, as there may be some for each of very many operations."""
 
 
 class HeldMemory:

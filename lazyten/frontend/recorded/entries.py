@@ -34,13 +34,15 @@ class Fresh:
 class View:
     """A result that is a view of an operand's storage. shares: whether gradients flow through it as
     through the operand; else it is detached, or attached, on its own. of_region: the moves go on
-    from the operand's, a region's, wherever that begins."""
+    from the operand's, a region's, wherever that begins. value: what operations will most often see
+    it as."""
 
     operand: int
     moves: Any
     detached: bool
     shares: bool
     of_region: bool
+    value: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +140,10 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
         elif type(result) is View:
             x = operands[result.operand]
             lineage = x._lineage if result.shares else Lineage() if result.detached else None
-            view = within(x, result.moves) if result.of_region else \
+            view: Any = within(x, result.moves) if result.of_region else \
                 Handle._view(x._storage, result.moves, None)
             view._lineage = lineage
+            view._value = result.value or view._value
             made.append(view)
         else:
             assert type(result) is Fresh

@@ -70,7 +70,7 @@ class StandIns:
 
     def __init__(self, frame: Frame, operands: Sequence[Handle[Any]],
                  values: Sequence[Value]) -> None:
-        self.frame, self.operands = frame, operands
+        self.frame, self.operands, self.values = frame, operands, values
         self.made: list[Node] = []
         self.storages: dict[Storage | Node, Storage] = {}
         self.tensors: dict[int, Any] = {}
@@ -189,8 +189,7 @@ class StandIns:
             for number, operand in enumerate(self.operands):
                 stand_in = self.tensors[id(operand)]
                 if stand_in._storage is storage and stand_in._lineage is lineage:
-                    return View(number, x._moves, lineage is not None, True,
-                                number in self.regions)
+                    return self._view(x, number)
             return View(self.numbers[storage], x._moves, lineage is not None, False,
                         self.numbers[storage] in self.regions)
         if lineage is not None:
@@ -201,6 +200,15 @@ class StandIns:
         number = fresh.setdefault(storage, len(fresh))
         return Fresh(interned(storage._node, x._moves, False, None, storage.keeps_graph,
                               storage.was_freed), number)
+
+    def _view(self, x: Handle[Any], number: int) -> View:
+        """A view through which gradients flow as through an operand."""
+        if number in self.regions:
+            return View(number, x._moves, x._lineage is not None, True, True)
+        own = self.values[number]
+        value = interned(own.template, x._moves, own.detached, own.leaf_number, own.keeps_graph,
+                         own.was_freed)
+        return View(number, value.moves, x._lineage is not None, True, False, value)
 
     def is_clean(self, first_serial: int) -> bool:
         """Whether all that was made stands over sources and constants alone. Unsayable for what a
