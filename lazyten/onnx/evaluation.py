@@ -31,7 +31,6 @@ from lazyten.onnx.values import (
     to_host,
     to_tensor,
 )
-from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, InternalError, LazytenError
 
 KEPT_CALLS, KEPT_ELEMENTS = 4096, 64
@@ -134,7 +133,7 @@ def fold(node: Node, values: Sequence[Value]) -> list[Constant] | None:
 def _folded(node: Node, values: Sequence[Value]) -> list[Constant] | None:
     row = node.meaning
     assert isinstance(row, Operator)
-    with named(node), tracing.listening(None):
+    with named(node):
         if row.arrays is not None and all(isinstance(x, Constant) and is_plain(x) for x in values):
             array = row.arrays(*[x.array for x in values], **options(node))
             if array is not None:

@@ -15,7 +15,6 @@ from itertools import count
 from typing import Any
 
 import lazyten as lt
-from lazyten.capture.state.purity import trusted
 from lazyten.onnx.evaluation import NeedsHost, fold, named, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
@@ -72,7 +71,6 @@ class Program:
         self.numbers = count()
         self.defaults = frozenset(x.name for x in graph.inputs)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
-        self._is_whole = False
         self._bodies: dict[Graph, Program] = {}
         for node in self.nodes:
             for value in node.attributes.values():
@@ -87,19 +85,12 @@ class Program:
         plan = self._plans.get(key)
         if plan is not None and plan.whole is not None:
             return self._whole(plan.whole, feeds)
-        if plan is None and self._is_whole:
-            again = self._again(feeds)
-            if again is not None:
-                self._plans[key] = Plan([], again[0])
-                drop_oldest(self._plans, len(self.nodes))
-                return self._outputs(again[0], again[1], feeds)
         environment: Environment = {**self.constants, **feeds}
         if plan is None:
             plan = self._plans[key] = Plan(_Planner(self, environment).plan())
             drop_oldest(self._plans, len(self.nodes))
             if len(plan.steps) == 1 and isinstance(plan.steps[0], Segment):
                 plan.whole = plan.steps[0].compiled({**self.constants, **feeds})
-            self._is_whole = plan.whole is not None and plan.whole.program is not None
         else:
             for step in plan.steps:
                 step.run(environment)
@@ -107,38 +98,9 @@ class Program:
 
     def _whole(self, compiled: Compiled, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs of the one program that there is to run."""
-        return self._outputs(compiled, compiled.run(feeds), feeds)
-
-    def _outputs(self, compiled: Compiled, given: Mapping[str, Value],
-                 feeds: Mapping[str, Value]) -> list[Value]:
-        found = {**compiled.known, **given}
+        found = {**compiled.known, **compiled.run(feeds)}
         return [found[name] if name in found else feeds[name] if name in feeds else
                 self.constants[name] for name in self.graph.outputs]
-
-    def _again(self, feeds: Mapping[str, Value]) -> tuple[Compiled, dict[str, Value]] | None:
-        """The one program of a call whose shapes alone are new, and what it gives, of nodes that
-        are recorded once, while it is traced; None if it takes more than a program."""
-        slots = [name for name, x in feeds.items() if isinstance(x, lt.Tensor)]
-        fixed = {name: x for name, x in feeds.items() if not isinstance(x, lt.Tensor)}
-        asked = [name for name in dict.fromkeys(self.graph.outputs)
-                 if name not in feeds and name not in self.constants]
-        known: dict[str, Constant] = {}
-
-        def program(*tensors: lt.Tensor) -> list[lt.Tensor]:
-            found = dict(zip(asked, _recorded(
-                self, {**fixed, **dict(zip(slots, tensors, strict=True))}, asked), strict=True))
-            known.update({name: x for name, x in found.items() if isinstance(x, Constant)})
-            left = [x for name, x in found.items() if name not in known]
-            if not left or not all(isinstance(x, lt.Tensor) for x in left):
-                raise NotRecorded
-            return left
-        traced = lt.jit(trusted(program))
-        try:
-            results = traced(*[feeds[name] for name in slots])
-        except NotRecorded:
-            return None
-        names = [name for name in asked if name not in known]
-        return Compiled(known, slots, names, traced), dict(zip(names, results, strict=True))
 
     def body(self, graph: Graph) -> Program:
         """A subgraph, ready to run."""
@@ -318,9 +280,8 @@ class _Recorder(_Planner):
         """All of it belongs to the graph around it."""
 
 
-def _recorded(program: Program, given: Mapping[str, Value],
-              asked: Sequence[str] | None = None) -> list[Value]:
-    """The outputs of a graph, or some of them, recorded, of its inputs and what it captures."""
+def _recorded(program: Program, given: Mapping[str, Value]) -> list[Value]:
+    """The outputs of a body, recorded, of its inputs and what it captures."""
     recorder = _Recorder(program, {**program.constants, **given})
     recorder.plan()
-    return [recorder._value(name) for name in (program.graph.outputs if asked is None else asked)]
+    return [recorder._value(name) for name in program.graph.outputs]

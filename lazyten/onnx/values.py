@@ -16,7 +16,6 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.execution.result_buffers import are_alone
-from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -56,13 +55,12 @@ class Constant:
         return to_array(self._tensor) if self._array is None else self._array
 
     def tensor(self, device: str | None) -> lt.Tensor:
-        """Its tensor, made once, and outside of a trace that is under way; the array is let go
-        then, if it is large, and made of the tensor should it be asked for."""
+        """Its tensor, made once; the array is let go then, if it is large, and made of the tensor
+        should it be asked for."""
         if device == FOLDING:
             return make_tensor(self.array, device)
         if self._tensor is None:
-            with tracing.listening(None):
-                self._tensor = make_tensor(self.array, device)
+            self._tensor = make_tensor(self.array, device)
             if self._tensor.numel() > 1024:
                 self._array = None
         return self._tensor

@@ -12,7 +12,7 @@ import pytest
 import lazyten as lt
 
 onnx = onnx_if_there.needed()
-from lazyten.onnx import evaluation, segment  # noqa: E402
+from lazyten.onnx import evaluation  # noqa: E402
 
 helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
@@ -38,9 +38,8 @@ def loaded(nodes: list[Any], inputs: list[Any], initializers: Any = (), outputs:
 
 
 def steps(model: Any) -> list[list[str]]:
-    """The kinds of steps that each shape's call takes; of one after the first, a program."""
-    return [[type(step).__name__ for step in plan.steps] or [type(plan.whole).__name__]
-            for plan in model._program._plans.values()]
+    """The kinds of steps that each shape's call takes."""
+    return [[type(step).__name__ for step in plan.steps] for plan in model._program._plans.values()]
 
 
 def rand(*shape: int) -> Any:
@@ -68,35 +67,7 @@ def test_arithmetic_on_shapes_is_done_beforehand_and_the_rest_is_one_program() -
         x = rand(n, 2, 3)
         np.testing.assert_array_equal(
             model([x])[0], x.reshape(n, 6) + np.arange(n, dtype=np.float32)[:, None])
-    assert steps(model) == [["Segment"], ["Compiled"]]
-
-
-def test_a_new_shape_of_one_program_is_recorded_once_and_of_several_as_the_first(
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it is one program no longer, as a size decides."""
-    counted: list[str] = []
-    results = evaluation.results
-    for module in (evaluation, segment):
-        monkeypatch.setattr(module, "results", lambda node, *rest: (
-            counted.append(node.kind), results(node, *rest))[1])
-    inputs, one = [value("x", ["n", 3])], array("one", [1.5] * 3, np.float32)
-    model = loaded([node("Add", "x one", "t"), node("Shape", "t", "s"), node("Mul", "t t", "y")],
-                   inputs, [one], "y s")
-    for n in (2, 3):
-        y, s = model([rand(n, 3)])
-        np.testing.assert_allclose(y, (rand(n, 3) + 1.5) ** 2, 1e-6)
-        assert s.tolist() == [n, 3]
-    assert counted[-3:] == ["Add", "Shape", "Mul"] and len(counted) == 8
-    few = helper.make_graph([node("Identity", "x", "z")], "few", [], [value("z")])
-    many = helper.make_graph([node("NonZero", "x", "w"), node("Cast", "w", "z", to=FLOAT)], "many",
-                             [], [value("z")])
-    model = loaded([node("Shape", "x", "s"), node("Gather", "s zero", "n"), node(
-        "Greater", "n four", "c"), node("If", "c", "t", then_branch=many, else_branch=few),
-        node("Add", "t t", "y")], inputs, [array("zero", 0), array("four", 4)])
-    for n in (2, 5, 3, 6):
-        x = np.ones((n, 3), np.float32)
-        wanted = np.array(np.nonzero(x)) if n > 4 else x
-        np.testing.assert_array_equal(model([x])[0], 2 * wanted)
+    assert steps(model) == [["Segment"], ["Segment"]]
 
 
 def test_layers_that_work_out_the_same_shapes_have_it_worked_out_once() -> None:
@@ -114,6 +85,20 @@ def test_layers_that_work_out_the_same_shapes_have_it_worked_out_once() -> None:
     assert evaluation._known.cache_info().misses == misses == 4
     assert [x.tolist() for x in with_layers(np.float32, 0)([])] == [
         [3.5, 3.5], pytest.approx([2 / 7] * 2)]
+
+
+@pytest.mark.parametrize(("indices", "dtype"), [([[1, -3], [0, 2]], np.int32), (-1, np.int64),
+                                                ([], np.int64)])
+def test_rows_of_constants_are_taken_beforehand_as_others_are(indices: Any, dtype: type) -> None:
+    x = rand(2, 3, 2)
+    nodes = [node("Gather", "x at", "y", axis=-2), node("Gather", "given at", "z", axis=-2)]
+    model = loaded(nodes, [value("given", x.shape)], [
+        array("x", x), array("at", indices, dtype)], "y z")
+    assert "y" in model._program.constants
+    for found in model([x]):
+        np.testing.assert_array_equal(found, np.take(x, np.array(indices, dtype), 1))
+    with pytest.raises(lt.IndexingError, match=r"Gather.* 3 "):
+        loaded(nodes[:1], [], [array("x", x), array("at", [0, 3])])
 
 
 def test_results_of_a_call_stay_when_the_next_has_other_inputs() -> None:
@@ -191,7 +176,7 @@ def test_a_branch_is_chosen_beforehand_where_shapes_decide_and_else_at_each_call
     for x in (rand(3), rand(5), -np.abs(rand(3)), np.abs(rand(3))):
         np.testing.assert_array_equal(by_shape([x])[0], x.clip(0) if x.size > 4 else x + x)
         np.testing.assert_array_equal(by_value([x])[0], x.clip(0) if x.sum() > 0 else x + x)
-    assert steps(by_shape) == [["Segment"], ["Compiled"]]
+    assert steps(by_shape) == [["Segment"], ["Segment"]]
     assert steps(by_value)[0] == ["Segment", "Alone"]
 
 

@@ -81,6 +81,7 @@ CALLS = [
         Row("Upsample", 9, {"mode": "linear"}, [floats(1, 2, 3, 3), np.array([1, 1, 2, 2],
         np.float32)]),
     Row("Upsample", 9, {}, [floats(1, 2, 3, 3), np.array([1, 1, 2, 1.5], np.float32)]),
+    Row("DynamicQuantizeLinear", 11, {}, [np.zeros((2, 3), np.float32)], 3),
     Row("Resize", 13, {"mode": "nearest"}, [
         floats(1, 2, 7, 7), floats(0), np.array([1, 1, 0.7, 1.4], np.float32)]),
     Row("Resize", 10, {}, [floats(1, 2, 4, 4), np.array([1, 1, 0.6, 2.0], np.float32)]),

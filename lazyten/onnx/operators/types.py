@@ -166,9 +166,9 @@ def dequantize(x: Value, scale: Value, zero: Value = None, *, axis: int = 1, blo
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize(x: T) -> tuple[T, T, T]:
-    """uint8 over the range of x and 0, with the scale and the zero point."""
+    """uint8 over the range of x and 0, with the scale, 1 if all is 0, and the zero point."""
     high, low = x.amax().clamp(min=0), x.amin().clamp(max=0)
-    scale = (high - low) / 255
+    scale = lt.where(high == low, 1.0, (high - low) / 255)
     zero = (0 - low / scale).round().clamp(0, 255)
     found = (_whole(x / scale) + zero).clamp(0, 255).to(lt.uint8)
     return found, scale, zero.to(lt.uint8)
