@@ -88,6 +88,12 @@ def unflatten(leaves: Iterator[Any], structure: Branch | None) -> Any:
     return structure.kind(*items) if hasattr(structure.kind, "_fields") else structure.kind(items)
 
 
+def has_parted(structure: Branch | None) -> bool:
+    """Whether there is something that is Parted in a nested value of this structure."""
+    return structure is not None and (issubclass(structure.kind, Parted)
+                                      or any(map(has_parted, structure.items)))
+
+
 def paths(structure: Branch | None, name: str) -> list[str]:
     """What messages call each leaf of the value `name`: name['weight'][0]."""
     if structure is None:
