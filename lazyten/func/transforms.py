@@ -74,8 +74,8 @@ def refuse_sparse(operation: str, structure: Branch | None, verb: str) -> None:
     """KindError for sparse tensors among what a function takes or gives: their parts are none of
     its arguments and results."""
     if has_parted(structure):
-        raise KindError(f"{operation}: the function {verb} a sparse tensor; let it find it by name, "
-                        f"and give to_dense() of one")
+        raise KindError(f"{operation}: the function {verb} a sparse tensor; let it find it by "
+                        f"name, and give to_dense() of one")
 
 
 def results(nodes: Sequence[Node], devices: Sequence[str]) -> list[Tensor]:

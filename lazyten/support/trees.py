@@ -34,7 +34,7 @@ class Branch(NamedTuple):
     """A container: its type, its keys if it is a dict (of what is Parted, the rest alone), and the
     structure of each item (None for a leaf)."""
 
-    kind: Any
+    kind: type[Any]
     keys: tuple[Hashable, ...] | None
     items: tuple[Branch | None, ...]
 
