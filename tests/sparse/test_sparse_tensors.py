@@ -60,6 +60,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "times a larger one": (lambda: matrix() * lt.ones(4, 2, 3), ValueError, "is not expanded"),
     "by a dense one": (lambda: matrix() / lt.ones(2, 3), NotImplementedError, "0/0 is no 0"),
     "to the power 0": (lambda: matrix() ** 0, NotImplementedError, "each 0 would become 1"),
+    "an axis twice": (lambda: lt.sparse.sum(matrix(), (0, 0)), IndexError, "an axis twice"),
     "select outside": (lambda: matrix().select(1, 3), IndexError, "index 3 is outside of axis 1"),
     "a mask as an index": (lambda: matrix()[lt.tensor([0])], NotImplementedError, "an index by"),
     "cat of other shapes": (lambda: lt.cat([matrix(), matrix().t()]), ValueError,
