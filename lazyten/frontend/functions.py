@@ -8,7 +8,7 @@ from typing import Any
 from lazyten.diagnostics.explanation import explain_storages
 from lazyten.execution import realization as _realization
 from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
-from lazyten.frontend.core.forms import in_floats, or_by_form
+from lazyten.frontend.core.forms import handles_of, in_floats, or_by_form
 from lazyten.frontend.core.keywords import also_named, making
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.core.operands import on_one_device
@@ -421,7 +421,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
 
 def realize(*tensors: Tensor) -> None:
     """Compute several tensors at once: what they share is computed once."""
-    _realization.realize([in_floats(t)._storage for t in _tensors(tensors, "realize")])
+    _realization.realize([part._storage for t in _tensors(tensors, "realize")
+                          for part in handles_of(t)])
 
 
 def explain(*tensors: Tensor) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from lazyten.frontend.tensor import Tensor
-from lazyten.func.transforms import Function, outputs_of, results
+from lazyten.func.transforms import Function, outputs_of, refuse_sparse, results
 from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, make, substitute
 from lazyten.ir.ops import Op
@@ -76,6 +76,7 @@ def called(operation: str, func: Function, args: Sequence[Any], kwargs: dict[str
     places = _places(operation, argnums, len(args))
     chosen = [args[i] for i in places]
     leaves, nesting = flatten(chosen[0] if isinstance(argnums, int) else tuple(chosen))
+    refuse_sparse(operation, nesting, "takes")
     names = [path for i in places for path in paths(flatten(args[i])[1], f"argument {i}")]
     _check_inputs(operation, leaves, names)
     values = {make(Op.LEAF, x.dtype, (x.node,), new_leaf_id()): x.node for x in leaves}

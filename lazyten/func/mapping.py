@@ -17,6 +17,7 @@ from lazyten.func.transforms import (
     Transformed,
     checked_chunk_size,
     outputs_of,
+    refuse_sparse,
     results,
 )
 from lazyten.ir.movement import inverse_order
@@ -55,6 +56,7 @@ def _mapped(func: Function, in_dims: Any, out_dims: Any, randomness: str, chunk_
             /, *args: Any, **kwargs: Any) -> Any:
     leaves, structure = flatten(args)
     assert structure is not None
+    refuse_sparse("vmap", structure, "takes")
     names = [path for i, item in enumerate(structure.items)
              for path in paths(item, f"argument {i}")]
     axes = _axes(in_dims, leaves, structure, names)

@@ -19,7 +19,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math.shapes import as_int
 from lazyten.support.errors import ArgumentError, KindError
 from lazyten.support.grad_mode import is_grad_enabled
-from lazyten.support.trees import Branch, flatten, paths
+from lazyten.support.trees import Branch, flatten, has_parted, paths
 
 Function = Callable[..., Any]
 
@@ -61,12 +61,21 @@ def check_function(operation: str, function: object) -> None:
 def outputs_of(operation: str, value: Any) -> tuple[list[Tensor], Branch | None]:
     """The tensors that a function gave, and how they are nested. KindError for anything else."""
     leaves, structure = flatten(value)
+    refuse_sparse(operation, structure, "gives")
     for leaf, name in zip(leaves, paths(structure, "the result"), strict=True):
         if not isinstance(leaf, Tensor):
             raise KindError(f"{operation}: {name} of the function is {type(leaf).__name__} "
                             f"{leaf!r:.40}, not a tensor; return tensors, in lists, tuples and "
                             f"dicts")
     return leaves, structure
+
+
+def refuse_sparse(operation: str, structure: Branch | None, verb: str) -> None:
+    """KindError for sparse tensors among what a function takes or gives: their parts are none of
+    its arguments and results."""
+    if has_parted(structure):
+        raise KindError(f"{operation}: the function {verb} a sparse tensor; let it find it by "
+                        f"name, and give to_dense() of one")
 
 
 def results(nodes: Sequence[Node], devices: Sequence[str]) -> list[Tensor]:

@@ -26,8 +26,8 @@ def to(self: Any, *args: Any, dtype: DTypeLike | None = None, device: Any = None
     """In another element type, on another device, or both; itself if nothing changes."""
     if not isinstance(self, SparseTensor):  # x.to(sparse)
         if not (args and isinstance(args[0], SparseTensor)):
-            raise SparseLayoutError("to of a dense tensor with a sparse one for a dtype or a device: "
-                                    "give its dtype and its device")
+            raise SparseLayoutError("to of a dense tensor with a sparse one for a dtype or a "
+                                    "device: give its dtype and its device")
         return self.to(args[0].device, args[0].dtype)
     for arg in args:
         if isinstance(arg, Tensor):

@@ -26,11 +26,9 @@ def sparse_sum(input: Any, dim: Dims = None, dtype: DTypeLike | None = None) -> 
     values = x._elements if dtype is None else x._elements.to(dtype=dtype)
     if dim is None:
         return values.sum()
-    given = dim if isinstance(dim, list | tuple) else (dim,)
-    if not given:
+    if isinstance(dim, list | tuple) and not dim:
         return input.with_values(values)
-    axes = x.sparse_dim()
-    over = sorted({shapes.axis(d, x.ndim, "sum") for d in given})
+    axes, over = x.sparse_dim(), shapes.axes(dim, x.ndim, "sum")
     dense = [d - axes + 1 for d in over if d >= axes]
     values = values.sum(dense) if dense else values
     kept = [d for d in range(axes) if d not in over]
@@ -55,8 +53,7 @@ def _sum(self: Any, dim: Dims = None, keepdim: bool = False,
                                 f"or convert it with to_sparse()")
     result = sparse_sum(self, dim, dtype)
     if keepdim:
-        given = dim if isinstance(dim, list | tuple) else (dim,)
-        for axis in sorted({shapes.axis(d, self.ndim, "sum") for d in given}):
+        for axis in shapes.axes(dim, self.ndim, "sum"):
             result = result.unsqueeze(axis)
         if isinstance(self, CompressedTensor) and isinstance(result, CooTensor):
             result = compressing(result, self.layout)

@@ -34,7 +34,7 @@ class Branch(NamedTuple):
     """A container: its type, its keys if it is a dict (of what is Parted, the rest alone), and the
     structure of each item (None for a leaf)."""
 
-    kind: Any
+    kind: type[Any]
     keys: tuple[Hashable, ...] | None
     items: tuple[Branch | None, ...]
 
@@ -86,6 +86,12 @@ def unflatten(leaves: Iterator[Any], structure: Branch | None) -> Any:
     if structure.keys is not None:
         return dict(zip(structure.keys, items, strict=True))
     return structure.kind(*items) if hasattr(structure.kind, "_fields") else structure.kind(items)
+
+
+def has_parted(structure: Branch | None) -> bool:
+    """Whether there is something that is Parted in a nested value of this structure."""
+    return structure is not None and (issubclass(structure.kind, Parted)
+                                      or any(map(has_parted, structure.items)))
 
 
 def paths(structure: Branch | None, name: str) -> list[str]:

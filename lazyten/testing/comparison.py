@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.functions import tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -51,14 +52,18 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True,
             both(a, b, where)
 
     def both(a: Any, b: Any, where: str) -> None:
+        x: Any
+        y: Any
         of_tensors = isinstance(a, Tensor) and isinstance(b, Tensor)
         x, y = (v if isinstance(v, Tensor) else tensor(v) for v in (a, b))
         for checked, name in ((True, "shape"), (check_dtype and of_tensors, "dtype"),
-                              (check_device and of_tensors, "device")):
+                              (check_device and of_tensors, "device"),
+                              (check_layout and of_tensors, "layout")):
             if checked and getattr(x, name) != getattr(y, name):
                 differ(where, f"{name} {getattr(x, name)} and {getattr(y, name)}")
         if check_stride and x.stride() != y.stride():
             differ(where, f"strides {x.stride()} and {y.stride()}")
+        x, y = (v.to_dense() if is_sparse(v) else v for v in (x, y))
         found = _far(x, y, rtol, atol, equal_nan)
         if found:
             differ(where, found)

@@ -60,6 +60,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "times a larger one": (lambda: matrix() * lt.ones(4, 2, 3), ValueError, "is not expanded"),
     "by a dense one": (lambda: matrix() / lt.ones(2, 3), NotImplementedError, "0/0 is no 0"),
     "to the power 0": (lambda: matrix() ** 0, NotImplementedError, "each 0 would become 1"),
+    "an axis twice": (lambda: lt.sparse.sum(matrix(), (0, 0)), IndexError, "an axis twice"),
     "select outside": (lambda: matrix().select(1, 3), IndexError, "index 3 is outside of axis 1"),
     "a mask as an index": (lambda: matrix()[lt.tensor([0])], NotImplementedError, "an index by"),
     "cat of other shapes": (lambda: lt.cat([matrix(), matrix().t()]), ValueError,
@@ -123,8 +124,9 @@ def test_optimizers_of_dense_gradients_refuse_sparse_ones_and_change_nothing() -
 
 def test_norms_of_sparse_gradients_are_refused_as_in_pytorch() -> None:
     layer = with_gradient()
-    with pytest.raises(NotImplementedError, match="sparse"):
-        nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+    for clip in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_):
+        with pytest.raises(NotImplementedError, match=f"{clip.__name__} of gradients"):
+            clip(layer.parameters(), 1.0)
 
 
 def test_the_switch_of_checks() -> None:
@@ -285,6 +287,25 @@ def test_a_jitted_step_of_a_layer_with_sparse_gradients_is_as_one_that_is_not(ki
     np.testing.assert_allclose(run(lt.jit), run(lambda f: f), rtol=1e-6)
 
 
+# ---- transforms of functions ---------------------------------------------------------------------
+
+def test_transforms_go_through_products_with_what_functions_find_by_name() -> None:
+    a, x = matrix(), lt.arange(3.0)
+    assert lt.func.grad(lambda x: (a @ x).sum())(x).tolist() == [4.0, 0.0, 8.0]
+    assert lt.vmap(lambda x: a @ x)(lt.ones(2, 3)).tolist() == [[3.0, 9.0]] * 2
+    assert lt.func.jacrev(lambda x: a @ x)(x).tolist() == a.to_dense().tolist()
+    assert lt.func.jvp(lambda x: a @ x, (x,), (x,))[1].tolist() == [6.0, 10.0]
+
+
+@pytest.mark.parametrize("function", [
+    lambda: lt.vmap(lambda a: a.to_dense())(lt.eye(2).to_sparse()),
+    lambda: lt.vmap(lambda x: matrix() * x.sum())(lt.ones(2, 3)),
+    lambda: lt.func.grad(lambda a: a.sum())(matrix())])
+def test_transforms_refuse_sparse_arguments_and_results(function: Callable[[], Any]) -> None:
+    with pytest.raises(lt.LazytenError, match="a sparse tensor; let it find it"):
+        function()
+
+
 # ---- gradients by finite differences -------------------------------------------------------------
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -359,6 +380,15 @@ def test_retained_gradients_and_hooks_are_sparse() -> None:
     assert x.grad.coalesce().values().tolist() == [2.0, 2.0, 2.0]
     x.grad = None
     assert x.grad is None
+
+
+def test_tensors_are_compared_and_realized() -> None:
+    x, y = matrix(), matrix().coalesce() * 2
+    lt.realize(x, y)
+    lt.testing.assert_close(x * 2, y)
+    for other in (y * 1.1, y.to_dense(), y.to_sparse_csr(), y.double()):
+        with pytest.raises(AssertionError):
+            lt.testing.assert_close(y, other)
 
 
 def test_on_meta_there_are_shapes() -> None:

@@ -112,7 +112,7 @@ NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "pow": lambda T, x: x ** 2, "minus": lambda T, x: -x, "abs of": lambda T, x: abs(x),
     "sum": lambda T, x: T.sparse.sum(x), "sum over the first": lambda T, x: T.sparse.sum(x, 0),
     "sum over the last": lambda T, x: T.sparse.sum(x, -1),
-    "sum over two": lambda T, x: T.sparse.sum(x, (0, x.ndim - 1)),
+    "sum over two": lambda T, x: T.sparse.sum(x, (0, x.ndim - 1) if x.ndim > 1 else [0]),
     "sum as double": lambda T, x: T.sparse.sum(x, 0, dtype=T.float64),
     "the method sum": lambda T, x: x.sum(), "sum kept": lambda T, x: x.sum(0, keepdim=True),
     "transpose": lambda T, x: x.transpose(0, x.sparse_dim() - 1),

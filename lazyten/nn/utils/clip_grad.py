@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from lazyten.distributed.functional import all_gather
 from lazyten.distributed.group import Group
 from lazyten.frontend import functions
-from lazyten.frontend.core.forms import in_floats
+from lazyten.frontend.core.forms import in_floats, is_sparse
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.nn.sharded_parameter import shared_out
 from lazyten.operators.math import shapes
-from lazyten.support.errors import DTypeError, GradientError
+from lazyten.support.errors import DTypeError, GradientError, not_sparse
 from lazyten.support.grad_mode import no_grad
 
 Tensors = Tensor | Iterable[Tensor]
@@ -27,7 +27,10 @@ def _listed(tensors: Tensors, name: str) -> list[Tensor]:
 
 
 def _gradients(parameters: Tensors, name: str) -> list[Tensor]:
-    return [p.grad for p in _listed(parameters, name) if p.grad is not None]
+    found = [p.grad for p in _listed(parameters, name) if p.grad is not None]
+    if any(map(is_sparse, found)):
+        raise not_sparse(f"{name} of gradients")
+    return found
 
 
 @no_grad()
