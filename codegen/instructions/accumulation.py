@@ -7,6 +7,7 @@ many lanes as are summed at a time. In the end they are combined.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -105,11 +106,17 @@ class Accumulation(Scopes):
 
     def _accumulators(self, node: Node) -> Iterator[tuple[Instance, Env]]:
         """The instances of an ACCUMULATE, once its operands are there."""
-        fused = _is_fused(node)
-        for operand in node.src[0].src if fused else node.src[:1]:
+        factors = self._factors(node)
+        for operand in factors or node.src[:1]:
             self._need(operand)
-        for env in self._by_operand(node) if fused else self._instances(node):
+        for env in self._by_operand(node) if factors else self._instances(node):
             yield tuple(env[r] for r in self.unrolled[node]), env
+
+    def _factors(self, node: Node) -> Sequence[Node]:
+        """Of an ACCUMULATE that adds products without their being there first: their factors."""
+        if self._takes_pairs(node):
+            return [_narrow_factor(side) for side in node.src[0].src]
+        return node.src[0].src if _is_fused(node) else ()
 
     def _parts(self, node: Node, nest: Sequence[Level], env: Env) -> list[Value]:
         """The accumulators of one instance."""
@@ -132,11 +139,16 @@ class Accumulation(Scopes):
         """The elements that an ACCUMULATE takes in one iteration, those that it takes at once
         together: two whose products are added by one instruction, or one."""
         elements = assignments(own)
-        if self.adds_pairs and adds_narrow_products(node) and len(elements) % 2 == 0 \
-                and not any(r.arg.kind == "vector" for r in node.src[1:]) \
-                and self._lanes(node.src[0]) >= LEAST_LANES:
+        if self._takes_pairs(node):
             return list(zip(elements[::2], elements[1::2], strict=True))
         return [[mine] for mine in elements]
+
+    def _takes_pairs(self, node: Node) -> bool:
+        """Whether an ACCUMULATE takes two products of narrow integers at once, for all lanes."""
+        count = math.prod(r.arg.extent for r in sorted_unrolled(node.src[1:]))
+        return self.adds_pairs and count % 2 == 0 and adds_narrow_products(node) \
+            and not any(r.arg.kind == "vector" for r in node.src[1:]) \
+            and self._lanes(node.src[0]) >= LEAST_LANES
 
     def _by_operand(self, node: Node) -> list[Env]:
         """The instances of a sum of products, all that share an operand one after the other: the
@@ -219,8 +231,7 @@ class Accumulation(Scopes):
 
     def _narrow(self, side: Node, env: Env) -> Value:
         """An operand of a product of narrow integers in 16 bits."""
-        inner = side.src[0] if is_widened(side) else side
-        source = self._value(inner, env)
+        source = self._value(_narrow_factor(side), env)
         return source if source.dtype is dt.int16 else self.build.compute(Op.CAST, dt.int16, source)
 
     def _pairs_added(self, dtype: DType, element: Value) -> Value:
@@ -244,6 +255,11 @@ class Accumulation(Scopes):
                 total = self.build.across(node.arg, total, self.strides[r], r.arg.extent,
                                           self.group)
         return total
+
+
+def _narrow_factor(side: Node) -> Node:
+    """An operand of a product of narrow integers, before it was made wide."""
+    return side.src[0] if is_widened(side) else side
 
 
 def _is_fused(node: Node) -> bool:
