@@ -12,7 +12,6 @@ Files, in reading order:
 - recorded_step.py: A step that was taken before: what it writes is looked up, as one operation.
 - last_step.py: A step that is about the same as the last one, which does the same.
 - step_numbers.py: Numbers of a compiled step that change between steps: kernel inputs, by name.
-- formulas.py: Functions of numbers and of zero-dim tensors alike.
 - sgd.py: SGD, ASGD.
 - adam.py: Adam, AdamW, Adamax, NAdam, RAdam.
 - adaptive.py: Adagrad, Adadelta, RMSprop, Rprop.

@@ -6,12 +6,19 @@ from typing import Any
 
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
-from lazyten.optim import formulas
 from lazyten.optim.compiled import CompiledOptimizer, Params, full
-from lazyten.optim.formulas import lacking, root
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers, count_type, scalar_type
+from lazyten.optim.step_numbers import (
+    Numbers,
+    choice,
+    count_type,
+    greater,
+    lacking,
+    power,
+    root,
+    scalar_type,
+)
 
 Betas = tuple[float, float]
 BETAS = (0.9, 0.999)
@@ -148,7 +155,7 @@ class NAdam(Moments):
         decay, kind = group["momentum_decay"], scalar_type(p)
 
         def momentum(t: Any) -> Any:
-            return group["betas"][0] * (1 - 0.5 * formulas.power(0.96, t * decay))
+            return group["betas"][0] * (1 - 0.5 * power(0.96, t * decay))
 
         value, grad = self._decayed(p, grad, group, numbers, group["decoupled_weight_decay"])
         mu = numbers("mu", lambda lr, t: momentum(t))
@@ -182,10 +189,10 @@ class RAdam(Moments):
             """0 while the average is of too few gradients."""
             beta2 = group["betas"][1]
             most = 2 / (1 - beta2) - 1
-            length = most - 2 * t * formulas.power(beta2, t) / lacking(beta2, t)
+            length = most - 2 * t * power(beta2, t) / lacking(beta2, t)
             factor = root((length - 4) * (length - 2) * most / (
-                (most - 4) * (most - 2) * formulas.greater(length, 1.0)))
-            return formulas.choice(length > 5, factor * root(lacking(beta2, t)), 0.0)
+                (most - 4) * (most - 2) * greater(length, 1.0)))
+            return choice(length > 5, factor * root(lacking(beta2, t)), 0.0)
 
         value, grad = self._decayed(p, grad, group, numbers, group["decoupled_weight_decay"])
         mean, square = self._averaged(state, grad, numbers)

@@ -7,10 +7,9 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.optim.adam import Betas, Moments
 from lazyten.optim.compiled import CompiledOptimizer, Params, full
-from lazyten.optim.formulas import lacking
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers
+from lazyten.optim.step_numbers import Numbers, lacking
 from lazyten.support.grad_mode import no_grad
 
 

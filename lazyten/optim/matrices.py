@@ -7,11 +7,10 @@ from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
-from lazyten.optim import formulas
 from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers, scalar_type
+from lazyten.optim.step_numbers import Numbers, lesser, power_of, root, scalar_type
 from lazyten.support.errors import ArgumentError, ShapeError
 
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
@@ -57,8 +56,8 @@ class Adafactor(CompiledOptimizer):
         least, smallest = group["eps"]
         least = finfo(p.dtype).eps if least is None else least
         fading = group["beta2_decay"]
-        share = numbers("share", lambda lr, t: formulas.power_of(t, fading))
-        rate = numbers("rate", lambda lr, t: formulas.lesser(lr, 1 / formulas.root(t)))
+        share = numbers("share", lambda lr, t: power_of(t, fading))
+        rate = numbers("rate", lambda lr, t: lesser(lr, 1 / root(t)))
         size = rate * (p.norm() / math.sqrt(p.numel())).clamp(min=smallest)
         value: Tensor = p.detach()
         if group["weight_decay"]:

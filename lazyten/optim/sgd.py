@@ -6,11 +6,10 @@ from typing import Any
 from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
-from lazyten.optim import formulas
 from lazyten.optim.compiled import CompiledOptimizer, Params, full
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
-from lazyten.optim.step_numbers import Numbers, count_type, scalar_type
+from lazyten.optim.step_numbers import Numbers, count_type, greater, power_of, scalar_type
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
@@ -108,5 +107,5 @@ class ASGD(CompiledOptimizer):
         self._set(average, where(mu == 1, value, average + (value - average) * mu))
         self._set(p, value)
         self._set(state["eta"], numbers(
-            "eta", lambda lr, t: lr / formulas.power_of(1 + lambd * lr * t, alpha)))
-        self._set(state["mu"], numbers("mu", lambda lr, t: 1 / formulas.greater(t - t0, 1.0)))
+            "eta", lambda lr, t: lr / power_of(1 + lambd * lr * t, alpha)))
+        self._set(state["mu"], numbers("mu", lambda lr, t: 1 / greater(t - t0, 1.0)))

@@ -1,6 +1,7 @@
 """Numbers of a compiled step that change between steps: kernel inputs, by name.
 
 `_update` of an optimizer asks for them, as formulas of the learning rate and the count of steps.
+These are written in the functions below, of numbers and of zero-dim tensors alike.
 """
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lazyten.frontend.functions import where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
@@ -64,7 +66,7 @@ class Numbers:
 
     def __call__(self, name: str, formula: Formula) -> Tensor:
         """formula(lr, t), t being the count of steps, this one with it: of Python numbers, or, if a
-        learning rate is a tensor or steps may be skipped, of tensors (see formulas.py)."""
+        learning rate is a tensor or steps may be skipped, of tensors (see below)."""
         group, state = self._group, self._state  # what is called later must not hold this object
         rate, taken = group["lr"], self._taken
         if taken is None and not isinstance(rate, Tensor):
@@ -155,3 +157,49 @@ def scalar_type(like: Tensor) -> DType:
 def count_type() -> DType:
     """What a state keeps counts and other numbers in, as PyTorch does."""
     return dt.float64 if dt.default_float is dt.float64 else dt.float32
+
+
+# ---- what formulas are written in ---------------------------------------------------------------
+
+def power(base: float, exponent: Any) -> Any:
+    """base ** exponent, of a base that is 0 or more."""
+    if not isinstance(exponent, Tensor):
+        return base**exponent
+    return (exponent * math.log(base)).exp() if base else exponent * 0
+
+
+def lacking(beta: float, t: Any) -> Any:
+    """1 - beta ** t, without the loss of the difference in 32 bits: what an average that began at 0
+    has reached of its size after t steps."""
+    if not isinstance(t, Tensor):
+        return 1 - beta**t
+    return -(t * math.log(beta)).expm1() if beta else t * 0 + 1
+
+
+def root(x: Any) -> Any:
+    """The square root; NaN of what is below 0."""
+    if isinstance(x, Tensor):
+        return x.sqrt()
+    return math.sqrt(x) if x >= 0 else math.nan
+
+
+def greater(x: Any, limit: float) -> Any:
+    """x, but not below `limit`."""
+    return x.clamp(min=limit) if isinstance(x, Tensor) else max(x, limit)
+
+
+def lesser(x: Any, y: Any) -> Any:
+    """The lesser of two."""
+    if isinstance(x, Tensor):
+        return x.minimum(y)
+    return y.minimum(x) if isinstance(y, Tensor) else min(x, y)
+
+
+def choice(condition: Any, x: Any, y: Any) -> Any:
+    """x where a condition holds, else y."""
+    return where(condition, x, y) if isinstance(condition, Tensor) else x if condition else y
+
+
+def power_of(x: Any, exponent: float) -> Any:
+    """x ** exponent, of an x that changes."""
+    return x**exponent
