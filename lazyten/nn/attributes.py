@@ -93,9 +93,9 @@ class Attributes:
             object.__setattr__(self, name, value)
             return
         if name not in holder:
-            self._check_free(name, f"{type(self).__name__}.{name} = {type(value).__name__}",
-                             type(self))
             self._drop(name)
+            if table != "_modules":  # a property may not be there yet, and asks for this name then
+                self._check_free(name, f"{type(self).__name__}.{name} = {type(value).__name__}")
         holder[name] = value
         if isinstance(value, Buffer):
             self._keep(name, value.persistent)
@@ -159,9 +159,9 @@ class Attributes:
 
     # ---- registering -----------------------------------------------------------------------------
 
-    def _check_free(self, name: str, operation: str, owner: object) -> None:
-        """AttributeNameError if the name would be hidden by what the owner has by it."""
-        if hasattr(owner, name):
+    def _check_free(self, name: str, operation: str) -> None:
+        """AttributeNameError if the name would be hidden by what the module has by it."""
+        if hasattr(self, name):
             raise AttributeNameError(f"{operation}: attribute {name!r} already exists; use another "
                                      f"name")
 
@@ -172,7 +172,7 @@ class Attributes:
         _check_name(name, operation)
         holder = self.__dict__[table]
         if name not in holder:
-            self._check_free(name, operation, self)
+            self._check_free(name, operation)
         if holder.get(name, _MISSING) is not value:
             self._about_to_change(f"{operation} {name!r}")
             holder[name] = value

@@ -101,7 +101,7 @@ class ParameterDict(Module):
         if not isinstance(key, str):
             raise DTypeError(f"ParameterDict: the key {key!r:.40} is not a string; use str()")
         if key not in self._keys:
-            self._check_free(key, f"ParameterDict[{key!r}]", self)
+            self._check_free(key, f"ParameterDict[{key!r}]")
             self._keys += (key,)
         setattr(self, key, _as_parameter(value))
 

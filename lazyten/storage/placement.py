@@ -16,9 +16,8 @@ from lazyten.support.errors import DeviceError
 from lazyten.support.variables import EnvVar
 
 _DEVICE = EnvVar("DEVICE")
-MOST_ALIKE = 16
-"""Devices that are one piece of hardware, by other names: programs count devices by asking."""
-_SINGLE = frozenset(("cpu", "interpreter", "meta"))
+MOST = 64
+"""Devices of a kind: programs count them by asking for one after the other."""
 _ELSEWHERE = frozenset(("hip", "hpu", "ipu", "lazy", "mps", "mtia", "npu", "vulkan", "xla",
                         "xpu"))
 """Kinds of devices that PyTorch has and lazyten does not: programs compare with their names."""
@@ -139,9 +138,9 @@ def _canonical(name: str) -> Device:
                           f"{', '.join(available())} device types, which this installation has; "
                           f"another runtime is found once its package is installed (entry point "
                           f"group {ENTRY_POINT_GROUP!r})")
-    if kind in _SINGLE and index.isdigit() and int(index) >= MOST_ALIKE:
-        raise DeviceError(f"device {str(name)!r}: a machine has one '{kind}', which goes by "
-                          f"{MOST_ALIKE} names as devices apart, up to '{kind}:{MOST_ALIKE - 1}'")
+    if index.isdigit() and int(index) >= MOST:
+        raise DeviceError(f"device {str(name)!r}: no machine has so many; the last of this kind "
+                          f"is '{kind}:{MOST - 1}'")
     if index and not index.isdigit():
         number = runtime_class(kind).find(index)
         if number is None:

@@ -247,3 +247,27 @@ def test_parameter_dicts_are_joined_copied_and_emptied() -> None:
     first.clear()
     with pytest.raises(KeyError):
         first.popitem()
+
+
+class Curved(nn.Module):
+    """Has a parameter by the name of a property, which subclasses make of other parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.curvature = nn.Parameter(lt.ones(2))
+
+
+class Ball(Curved):
+    @property
+    def curvature(self) -> lt.Tensor:
+        return -self.radius  # type: ignore[operator]  # there only once the parameter is
+
+
+class Named(Curved):
+    curvature = 3
+
+
+def test_a_property_that_is_not_there_yet_hides_no_parameter() -> None:
+    assert list(Ball().state_dict()) == ["curvature"] and Ball().curvature.tolist() == [1, 1]
+    with pytest.raises(lt.AttributeNameError, match="already exists"):
+        Named()
