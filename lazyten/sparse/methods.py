@@ -2,11 +2,10 @@
 from __future__ import annotations
 
 import inspect
-from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
-from lazyten.frontend.core.forms import SPARSE_FORMS
+from lazyten.frontend.core.forms import SPARSE_FORMS, install_forms
 from lazyten.frontend.tensor import Tensor
 from lazyten.sparse import (
     arithmetic,
@@ -20,7 +19,7 @@ from lazyten.sparse import (
 from lazyten.sparse.compressed import CompressedTensor
 from lazyten.sparse.coordinates import CooTensor
 from lazyten.sparse.tensors import SparseTensor
-from lazyten.support.errors import ForeignOperandError, not_sparse
+from lazyten.support.errors import not_sparse
 
 WHERE_FORMS_ARE = arithmetic, arrangement, conversions, making, printing, products, reductions
 KEPT = frozenset((
@@ -33,14 +32,8 @@ KEPT = frozenset((
 
 def install() -> None:
     """Give the class of sparse tensors its methods: whatever tensors have is there or refused."""
-    of_tensors = ChainMap(*[dict(vars(part)) for part in Tensor.__mro__])
-    for name in sorted(of_tensors):
-        method = of_tensors[name]
-        if name in KEPT or name in vars(SparseTensor) or not inspect.isfunction(method) \
-                or name.startswith("_") and not name.startswith("__"):
-            continue
-        form = SPARSE_FORMS.get(name) or SPARSE_FORMS.get(method.__name__)
-        setattr(SparseTensor, name, _named(name, form or _refusal(name)))
+    install_forms(SparseTensor, Tensor, KEPT, lambda name, method: SPARSE_FORMS.get(name)
+                  or SPARSE_FORMS.get(method.__name__), not_sparse)
     for name, moved in {"T": arrangement.t, "H": arrangement.adjoint}.items():
         setattr(SparseTensor, name, property(moved))
     for kind in (CooTensor, CompressedTensor):
@@ -53,27 +46,6 @@ def _method(name: str) -> Callable[..., Any]:
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(self, name)(*args, **kwargs)
     return called
-
-
-def _refusal(name: str) -> Callable[..., Any]:
-    def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise not_sparse(name)
-    return refused
-
-
-def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a method of this name; an operator leaves the work to an operand of a class
-    that has its own."""
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(self, *args, **kwargs)
-        except ForeignOperandError:
-            if name.startswith("__"):
-                return NotImplemented
-            raise
-    method.__name__, method.__qualname__ = name, f"SparseTensor.{name}"
-    method.__doc__ = getattr(Tensor, name).__doc__ if hasattr(Tensor, name) else None
-    return method
 
 
 install()

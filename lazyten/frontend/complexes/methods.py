@@ -2,15 +2,14 @@
 from __future__ import annotations
 
 import inspect
-from collections import ChainMap
 from collections.abc import Callable
 from typing import Any
 
 from lazyten.frontend.complexes import arithmetic, functions, making, products, structure
 from lazyten.frontend.complexes.tensors import ComplexTensor
-from lazyten.frontend.core.forms import FORMS, name_of
+from lazyten.frontend.core.forms import FORMS, as_method, install_forms, name_of
 from lazyten.frontend.tensor import Tensor
-from lazyten.support.errors import ForeignOperandError, not_complex
+from lazyten.support.errors import not_complex
 
 WHERE_FORMS_ARE = arithmetic, functions, structure, products, making
 KEPT = frozenset((
@@ -27,37 +26,13 @@ def install() -> None:
     for name, own in list(vars(ComplexTensor).items()):  # as functions of `lazyten`, too
         if inspect.isfunction(own) and (name[0] != "_" or name == "__getitem__"):
             FORMS.setdefault(name, own)
-    of_tensors = ChainMap(*[dict(vars(part)) for part in Tensor.__mro__])
-    for name in sorted(of_tensors):
-        method = of_tensors[name]
-        if name in KEPT or name in vars(ComplexTensor) or not inspect.isfunction(method) \
-                or name.startswith("_") and not name.startswith("__"):
-            continue
-        function = FORMS.get(f"Tensor.{name}") or FORMS.get(name) or FORMS.get(name_of(method))
-        setattr(ComplexTensor, name, _named(name, function or _refusal(name)))
+    install_forms(ComplexTensor, Tensor, KEPT, _form, not_complex)
     for name in ("cfloat", "cdouble"):
-        setattr(Tensor, name, _named(name, FORMS[name]))
+        setattr(Tensor, name, as_method(ComplexTensor, FORMS[name], name, FORMS[name]))
 
 
-def _refusal(name: str) -> Callable[..., Any]:
-    def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise not_complex(name)
-    return refused
-
-
-def _named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a method of this name; an operator leaves the work to an operand of a class
-    that has its own."""
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(self, *args, **kwargs)
-        except ForeignOperandError:
-            if name.startswith("__"):
-                return NotImplemented
-            raise
-    method.__name__, method.__qualname__ = name, f"ComplexTensor.{name}"
-    method.__doc__ = getattr(Tensor, name).__doc__ if hasattr(Tensor, name) else None
-    return method
+def _form(name: str, method: Callable[..., Any]) -> Callable[..., Any] | None:
+    return FORMS.get(f"Tensor.{name}") or FORMS.get(name) or FORMS.get(name_of(method))
 
 
 install()

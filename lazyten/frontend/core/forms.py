@@ -8,11 +8,13 @@ values of a sparse tensor for all of its elements.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections import ChainMap
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from lazyten.support.errors import FormError, not_complex, not_sparse
+from lazyten.support.errors import ForeignOperandError, FormError, not_complex, not_sparse
 from lazyten.support.trees import Parted
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -157,3 +159,40 @@ def handles_of(x: Any) -> list[Any]:
         return [handle for part in x.taken_apart()[0] for handle in handles_of(part)]
     return [x._parts if isinstance(x, Complex) else x]
 
+
+# ---- methods of classes that have forms --------------------------------------------------------
+
+def install_forms(kind: type, base: type, kept: Collection[str],
+                  form: Callable[[str, Callable[..., Any]], Callable[..., Any] | None],
+                  refusal: Callable[[str], Exception]) -> None:
+    """Give a class of tensors its methods: each that `base` has is its form, or a refusal, but for
+    those `kept` and those that the class has itself. form: of a name and dense tensors' method."""
+    of_tensors = ChainMap(*[dict(vars(part)) for part in base.__mro__])
+    for name in sorted(of_tensors):
+        method = of_tensors[name]
+        if name in kept or name in vars(kind) or not inspect.isfunction(method) \
+                or name.startswith("_") and not name.startswith("__"):
+            continue
+        setattr(kind, name, as_method(kind, method, name, form(name, method)
+                                      or _refused(refusal, name)))
+
+
+def _refused(refusal: Callable[[str], Exception], name: str) -> Callable[..., Any]:
+    def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise refusal(name)
+    return refused
+
+
+def as_method(kind: type, base: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as a method of a class, documented as that of dense tensors, `base`; an operator
+    leaves the work to an operand of a class that has its own."""
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(self, *args, **kwargs)
+        except ForeignOperandError:
+            if name.startswith("__"):
+                return NotImplemented
+            raise
+    method.__name__, method.__qualname__ = name, f"{kind.__name__}.{name}"
+    method.__doc__ = base.__doc__
+    return method
