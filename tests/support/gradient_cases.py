@@ -8,7 +8,7 @@ import pytest
 from numeric_gradients import Inputs
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.collective import KINDS, Collective, collective
+from lazyten.ir.collective import KINDS, Collective, Sharding, collective
 from lazyten.ir.node import (
     Node,
     cast,
@@ -72,6 +72,12 @@ def together(kind: str) -> Build:
                                         else x), x.shape)
 
 
+def shared_out(x: Node) -> Node:
+    """The same values: who computes which is the business of lazyten/sharding."""
+    alone: Any = Alone()
+    return make(Op.SHARD, x.dtype, (x,), Sharding(alone, 1, "cpu"))
+
+
 def choose(a: Node, b: Node) -> Node:
     condition = elementwise(Op.CMPLT, a, const(0.5, a.dtype, a.shape))
     return elementwise(Op.WHERE, condition, a, b)
@@ -118,6 +124,7 @@ ROWS: dict[Op, list[tuple[Build, list[tuple[float, float]]]]] = {
     Op.CONTIGUOUS: [(lambda x: make(Op.CONTIGUOUS, x.dtype, (x,)), [(-2, 2)])],
     Op.COPY: [(lambda x: make(Op.COPY, x.dtype, (x,), ("cpu", "interpreter")), [(-2, 2)])],
     Op.COLLECTIVE: [(together(kind), [(-2, 2)]) for kind in KINDS],
+    Op.SHARD: [(shared_out, [(-2, 2)])],
     Op.LEAF: [(lambda x: make(Op.LEAF, x.dtype, (x,), 77), [(-2, 2)])],
 }
 SHAPE = (2, 3, 4)

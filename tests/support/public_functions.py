@@ -38,7 +38,7 @@ OUTSIDE = named("lt", """
     frombuffer
     get_default_dtype get_float32_matmul_precision get_num_threads get_rng_state grad initial_seed
     export is_autocast_enabled is_grad_enabled jit load_decisions load_safetensors manual_seed
-    memory_stats profile promote_types quantize reset_peak result_type save_safetensors seed
+    memory_stats profile promote_types quantize reset_peak result_type save_safetensors seed shard
     set_default_dtype set_float32_matmul_precision set_num_threads set_rng_state
     tune view vmap are_deterministic_algorithms_enabled compile get_default_device
     get_num_interop_threads load
