@@ -129,6 +129,24 @@ def test_norms_of_sparse_gradients_are_refused_as_in_pytorch() -> None:
             clip(layer.parameters(), 1.0)
 
 
+def test_a_sampled_product_is_added_to_a_part_of_the_input() -> None:
+    made = lt.sparse.sampled_addmm(matrix().to_sparse_csr(), lt.ones(2, 4), lt.ones(4, 3), beta=0.5,
+                                   alpha=2.0)
+    assert made.values().tolist() == [9.5, 10.0, 10.5]
+
+
+def test_what_is_not_held_takes_no_part_in_a_softmax() -> None:
+    x = lt.sparse_coo_tensor(WHERE, [-999.0, -1000.0, -1001.0], (2, 3))
+    expected = lt.tensor([-1000.0, -1001.0]).softmax(0).tolist()
+    assert lt.sparse.softmax(x, 1)._values().tolist() == [1.0, *expected]
+
+
+def test_a_sum_over_a_sparse_axis_has_each_place_once() -> None:
+    total = lt.sparse.sum(matrix(), 0)
+    assert total.is_coalesced() and total.indices().tolist() == [[0, 2]]
+    assert total.values().tolist() == [4.0, 8.0]
+
+
 def test_the_switch_of_checks() -> None:
     switch = lt.sparse.check_sparse_tensor_invariants
     assert not switch.is_enabled()
