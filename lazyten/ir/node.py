@@ -396,6 +396,13 @@ def unmoved(node: Node) -> Node:
     return node
 
 
+def unexpanded(node: Node) -> Node:
+    """What a node is before its elements are repeated."""
+    while node.op is Op.EXPAND:
+        node = node.src[0]
+    return node
+
+
 def iota(count: int) -> Node:
     """The index numbers 0, 1, .. count - 1."""
     return make(Op.IOTA, dt.INDEX, (), count)

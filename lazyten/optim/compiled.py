@@ -24,7 +24,7 @@ from lazyten.operators.math import shapes
 from lazyten.optim import recorded_step
 from lazyten.optim.last_step import Last, Step
 from lazyten.optim.optimizer import Optimizer, State
-from lazyten.optim.param_groups import Group
+from lazyten.optim.param_groups import Group, check_betas
 from lazyten.optim.sparse_gradients import as_dense
 from lazyten.optim.step_numbers import (
     HeldNumber,
@@ -38,7 +38,7 @@ from lazyten.optim.step_numbers import (
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
 from lazyten.support.errors import ArgumentError, JitError, LazytenError
-from lazyten.support.grad_mode import enable_grad, no_grad
+from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
 Params = Iterable[Any]
@@ -99,11 +99,7 @@ class CompiledOptimizer(Optimizer):
         for option in _NOT_NEGATIVE & group.keys():
             if not isinstance(group[option], tuple):
                 check_positive(name, option, group[option])
-        betas = group.get("betas", (0.0, 0.0))
-        if not (isinstance(betas, tuple | list) and len(betas) == 2
-                and all(0 <= shapes.as_number(b, name, "a beta") < 1 for b in betas)):
-            raise ArgumentError(f"{name}: betas={betas!r} must be two numbers, 0 or more and "
-                                f"below 1")
+        check_betas(name, group.get("betas", (0.0, 0.0)))
         if group.get("differentiable"):
             raise ArgumentError(f"{name}: differentiable=True: a step is computed for good, and no "
                                 f"gradient flows through it; write the update with tensors, for "
@@ -116,14 +112,7 @@ class CompiledOptimizer(Optimizer):
 
         closure: recomputes the loss and its gradients first; what it gives is given back.
         """
-        if closure is not None and not callable(closure):
-            raise ArgumentError(f"{type(self).__name__}.step: closure is {type(closure).__name__}, "
-                                f"not a function; call loss.backward(), and then step() without "
-                                f"arguments")
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
+        loss = self._loss_of(closure)
         with as_dense(self, self._takes_sparse):
             self._take_step()
         return loss

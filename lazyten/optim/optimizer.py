@@ -21,6 +21,7 @@ from lazyten.optim.param_groups import Group, as_list, checked_group, required
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
 from lazyten.support.errors import ArgumentError, LazytenError, NotDefinedError
+from lazyten.support.grad_mode import enable_grad
 
 State = dict[str, Any]
 Step = Callable[..., Any]
@@ -125,6 +126,17 @@ class Optimizer(tracing.TellsTraces):
         closure: recomputes the loss and its gradients first; what it gives is given back.
         """
         raise NotDefinedError(f"{type(self).__name__} does not define step()")
+
+    def _loss_of(self, closure: Callable[[], Any] | None) -> Any:
+        """What a closure of step() gives, with gradients; None without one."""
+        if closure is None:
+            return None
+        if not callable(closure):
+            raise ArgumentError(f"{type(self).__name__}.step: closure is {type(closure).__name__}, "
+                                f"not a function; call loss.backward(), and then step() without "
+                                f"arguments")
+        with enable_grad():
+            return closure()
 
     def step_unless(self, skipped: Tensor) -> None:
         """step(), unless the zero-dim bool tensor `skipped` holds."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from lazyten.frontend.core.forms import Complex, in_floats
 from lazyten.frontend.tensor import Tensor
+from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, DTypeError, LeafError, not_complex
 
 Group = dict[str, Any]
@@ -24,6 +25,13 @@ required = _Required()
 def short(value: object) -> str:
     """A value in an error: its type and the beginning of its text."""
     return f"{type(value).__name__} {value!r:.60}"
+
+
+def check_betas(name: str, betas: Any) -> None:
+    """ArgumentError unless they are two numbers, 0 or more and below 1."""
+    if not (isinstance(betas, tuple | list) and len(betas) == 2
+            and all(0 <= shapes.as_number(b, name, "a beta") < 1 for b in betas)):
+        raise ArgumentError(f"{name}: betas={betas!r} must be two numbers, 0 or more and below 1")
 
 
 def as_list(name: str, params: Any) -> list[Any]:

@@ -10,10 +10,10 @@ from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.optim.optimizer import Optimizer, State
-from lazyten.optim.param_groups import Group
+from lazyten.optim.param_groups import Group, check_betas
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, GradientError
-from lazyten.support.grad_mode import enable_grad, no_grad
+from lazyten.support.grad_mode import no_grad
 
 
 @contextmanager
@@ -56,9 +56,7 @@ class SparseAdam(Optimizer):
         for option, value in (("lr", lr), ("eps", eps)):
             if isinstance(value, Tensor) or not shapes.as_number(value, "SparseAdam", option) > 0:
                 raise ArgumentError(f"SparseAdam: {option}={value!r} must be a number above 0")
-        if not all(0 <= shapes.as_number(b, "SparseAdam", "a beta") < 1 for b in betas):
-            raise ArgumentError(f"SparseAdam: betas={betas!r} must be two numbers, 0 or more and "
-                                f"below 1")
+        check_betas("SparseAdam", betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     @property
@@ -72,10 +70,7 @@ class SparseAdam(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the elements that the gradients have. closure: computes the loss first."""
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
+        loss = self._loss_of(closure)
         written: list[Tensor] = []
         with no_grad():
             for group in self.param_groups:

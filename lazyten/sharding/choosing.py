@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from lazyten.ir.node import Node
+from lazyten.ir.node import Node, unexpanded
 from lazyten.ir.ops import Op
 from lazyten.sharding.splits import Split
 
@@ -23,8 +23,8 @@ def chosen(order: Sequence[Node], roots: Sequence[Node], splits: Splits) -> Spli
     whole = {s for n in order for s in _taken_whole(n, splits)} | set(roots)
     dropped: set[Node] = set()
     for part in _connected(order, splits, rest):
-        entering = {_sent(s) for n in part for s in _taken_apart(n, splits) if s not in rest}
-        if _elements(entering) <= _elements({_sent(n) for n in part if n in whole}):
+        entering = {unexpanded(s) for n in part for s in _taken_apart(n, splits) if s not in rest}
+        if _elements(entering) <= _elements({unexpanded(n) for n in part if n in whole}):
             dropped |= part
     return {n: s for n, s in splits.items() if n not in dropped}
 
@@ -71,12 +71,6 @@ def _connected(order: Sequence[Node], splits: Splits, rest: Collection[Node]) ->
     return list(parts.values())
 
 
-def _sent(node: Node) -> Node:
-    """What ranks send for one to be whole: before it is repeated."""
-    while node.op is Op.EXPAND:
-        node = node.src[0]
-    return node
-
-
 def _elements(nodes: Collection[Node]) -> int:
+    """How many ranks send for nodes to be whole."""
     return sum(n.numel for n in nodes)

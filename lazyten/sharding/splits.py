@@ -19,6 +19,7 @@ from lazyten.ir.node import (
     moved_or_made,
     reduce,
     scatter,
+    unexpanded,
 )
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, SPECS, Op
 from lazyten.ir.scan import Body
@@ -102,15 +103,9 @@ def _made(node: Node, arg: Any = None) -> Local:
 
 def _elementwise(node: Node, cuts: Cuts, group: Group) -> Split:
     """Of sources that are cut in different ways, as the largest is."""
-    sizes = {i: _unexpanded(s).numel for i, s in enumerate(node.src) if cuts[i] is not None}
+    sizes = {i: unexpanded(s).numel for i, s in enumerate(node.src) if cuts[i] is not None}
     cut = cuts[max(sizes, key=sizes.__getitem__)]
     return Split(cut, (cut,) * len(node.src), _made(node))
-
-
-def _unexpanded(node: Node) -> Node:
-    while node.op is Op.EXPAND:
-        node = node.src[0]
-    return node
 
 
 def _reduce(node: Node, cuts: Cuts, group: Group) -> Split | None:

@@ -11,7 +11,7 @@ from typing import Any
 from lazyten.frontend import functions
 from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, make, reshape
+from lazyten.ir.node import Node, make, reshape, unexpanded
 from lazyten.ir.ops import Op
 from lazyten.sparse.arithmetic import add, joined
 from lazyten.sparse.coordinates import CooTensor, coo
@@ -42,8 +42,7 @@ def _take(part: Node, found: list[tuple[Node, Node]]) -> bool:
     base, index, rows = part.src
     if base.op is not Op.CONST or base.arg[0] != 0:
         return False
-    while index.op is Op.EXPAND:
-        index = index.src[0]
+    index = unexpanded(index)
     if index.shape != (rows.shape[0], 1):
         return False
     found.append((reshape(index, index.shape[:1]), rows))

@@ -77,10 +77,7 @@ def coo_shape(places: Tensor, values: Tensor, size: Any, name: str) -> Shape:
         if len(shape) != axes + len(dense) or shape[axes:] != dense:
             raise ShapeError(f"{name}: the size is {shape}, but indices are for {axes} axes, and "
                              f"values have {dense} besides; together they must be the size")
-    if not has_values(places.device) or is_traced():
-        if size is None:
-            raise ArgumentError(f"{name}: the size is inferred from the greatest indices, which "
-                                f"cannot be looked at here; give the size")
+    if not _can_look(places, size, name):
         return shape
     where = read(places, name)
     if size is None:
@@ -89,6 +86,15 @@ def coo_shape(places: Tensor, values: Tensor, size: Any, name: str) -> Shape:
     for axis in range(axes):
         _check_axis(where[axis], shape[axis], axis, name)
     return shape
+
+
+def _can_look(x: Tensor, size: Any, name: str) -> bool:
+    """Whether there are values to look at. ArgumentError if not, and the size is to be inferred."""
+    found = has_values(x.device) and not is_traced()
+    if not found and size is None:
+        raise ArgumentError(f"{name}: the size is inferred from the greatest indices, which cannot "
+                            f"be looked at here; give the size")
+    return found
 
 
 def _check_axis(index: Any, n: int, axis: int, name: str) -> None:
@@ -126,10 +132,7 @@ def compressed_shape(starts: Tensor, others: Tensor, values: Tensor, size: Any,
         if len(shape) != 2 or shape[axis] != lines:
             raise ShapeError(f"{name}: the size is {shape}, but compressed indices "
                              f"({starts.shape[0]},) are for {lines} on axis {axis}")
-    if not has_values(values.device) or is_traced():
-        if size is None:
-            raise ArgumentError(f"{name}: the size is inferred from the greatest index, which "
-                                f"cannot be looked at here; give the size")
+    if not _can_look(values, size, name):
         return shape
     _check_starts(read(starts, name), others.shape[0], name)
     plain = read(others, name)

@@ -52,7 +52,7 @@ class Graph:
         self.copies = [n for n in outside if n.op is Op.COPY]
         self.collectives = ir_collective.collectives(outside)
         self.numbered = {n: n.arg.numbered(i) for i, n in enumerate(self.collectives)}
-        self.is_joint = bool(self.collectives) or any(n.op is Op.SHARD for n in outside)
+        self.is_joint = any(n.op is not Op.COPY for n in outside)
         self.buffers: list[Buffer] = []
         self.reading: set[Node] = set()
         self.key: Hashable = None if self.copies else self._structure()

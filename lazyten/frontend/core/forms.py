@@ -79,10 +79,7 @@ def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
     """What an operation gives by its form. DTypeError, with its name, if it has none."""
     name = name_of(operation)
-    names: dict[str, str] = getattr(operation, "also_named", {})
-    others = {names.get(given, given): value for given, value in kwargs.items()}
-    if "input" in others:
-        args = (others.pop("input"), *args)
+    args, others = _as_declared(operation, args, kwargs)
     out = others.pop("out", None)
     only_out = is_complex(out) and not is_complex([*args, *others.values()])
     function = operation if only_out else form_of(operation)
@@ -90,6 +87,14 @@ def in_complex(operation: Callable[..., Any], args: tuple[Any, ...],
         raise not_complex(name)
     result = function(*args, **others)
     return result if out is None else FORMS[OUT](result, out, name)
+
+
+def _as_declared(operation: Callable[..., Any], args: tuple[Any, ...],
+                 kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments by an operation's own names for them, its input by place."""
+    names: dict[str, str] = getattr(operation, "also_named", {})
+    others = {names.get(given, given): value for given, value in kwargs.items()}
+    return ((others.pop("input"), *args) if "input" in others else args), others
 
 
 def or_by_form(function: F) -> F:
@@ -141,15 +146,11 @@ def by_form(operation: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 def _in_sparse(operation: Callable[..., Any], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
-    name = operation.__name__
-    room = operation.__module__.split(".")[1]
-    function = SPARSE_FORMS.get(name if room == "frontend" else f"{room}.{name}")
-    if function is None or kwargs.get("out") is not None:
+    name, function = operation.__name__, SPARSE_FORMS.get(name_of(operation))
+    args, others = _as_declared(operation, args, kwargs)
+    out = others.pop("out", None)
+    if function is None or out is not None:
         raise not_sparse(name if function is None else f"{name} with out=")
-    names: dict[str, str] = getattr(operation, "also_named", {})
-    others = {names.get(given, given): value for given, value in kwargs.items() if given != "out"}
-    if "input" in others:
-        args = (others.pop("input"), *args)
     return function(*args, **others)
 
 

@@ -19,7 +19,16 @@ from lazyten.autodiff.batching import batch
 from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, expand, make, reshape, substitute, toposort, unmoved
+from lazyten.ir.node import (
+    Node,
+    expand,
+    make,
+    reshape,
+    substitute,
+    toposort,
+    unexpanded,
+    unmoved,
+)
 from lazyten.ir.ops import IDENTITY_OPS, Array, Op
 from lazyten.ir.scan import Body, leaf, part, scan
 from lazyten.operators.arrays.recurrences import row_at, shifted
@@ -174,18 +183,12 @@ def _free_sums(outputs: Nodes, rows: Set[Node], own: set[Node]) -> list[Node]:
             continue
         if any(s in bound for s in n.src):
             bound.add(n)
-            found.update(dict.fromkeys(map(_unexpanded, n.src)))
+            found.update(dict.fromkeys(map(unexpanded, n.src)))
         elif any(s in free for s in n.src):
             free.add(n)
             if n.op is Op.REDUCE or any(s in sums for s in n.src):
                 sums.add(n)
     return [n for n in found if n in sums]
-
-
-def _unexpanded(node: Node) -> Node:
-    while node.op is Op.EXPAND:
-        node = node.src[0]
-    return node
 
 
 def _body(outputs: Nodes, arguments: Nodes, rows: int, states: int, length: int,
