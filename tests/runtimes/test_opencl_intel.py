@@ -145,11 +145,12 @@ VERSION = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-"
 
 @pytest.mark.parametrize(("version", "usable"), [(f"{VERSION}generic", False),
                                                  (f"{VERSION}znver3", True)])
-def test_a_processor_that_pocl_does_not_know_is_an_error_that_says_so(version: str,
-                                                                      usable: bool) -> None:
+def test_a_processor_that_pocl_does_not_know_is_an_error_that_says_so(
+        version: str, usable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda command: f"/usr/bin/{command}")    # there is a linker
     pocl = device("Portable Computing Language", version)
     row = opencl_drivers.driver_of(pocl)
-    assert row is not None and shutil.which(row.linker)
+    assert row is not None
     if usable:
         opencl_drivers.check_usable(row, pocl, "EPYC")
         return
