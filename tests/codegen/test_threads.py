@@ -392,7 +392,7 @@ def threads():
 def python(program: str, **environment: str) -> str:
     """What a program prints, in a process of its own, where LAZYTEN_NUM_THREADS is 3 by default."""
     env = os.environ | {"DEVICE": "cpu", "LAZYTEN_NUM_THREADS": "3"} | environment
-    may_fork = ["-W", "ignore:.*use of fork:DeprecationWarning"]     # of Python 3.12 and later
+    may_fork = ["-W", "ignore::DeprecationWarning"]     # Python 3.12 and later warn of forks
     done = subprocess.run([sys.executable, *may_fork, "-c", PROLOGUE + program], env=env, text=True,
                           capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
