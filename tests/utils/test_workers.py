@@ -1,7 +1,9 @@
 """Loaders with worker processes: what they give, their seeds, their errors and their ends."""
 from __future__ import annotations
 
+import multiprocessing
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -15,6 +17,7 @@ from worker_programs import Broken, Parts, Squares, Who, begin, begun, large
 
 import lazyten as lt
 from lazyten.utils.data import DataLoader
+from lazyten.utils.data.pool import context_of
 
 METHODS = ["fork", pytest.param("spawn", marks=pytest.mark.slow)]
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork() here")
@@ -128,7 +131,7 @@ def test_batches_may_come_as_they_are_ready() -> None:
 
 
 @pytest.mark.parametrize(("how", "error"), [
-    ("key", KeyError), ("own", lt.WorkerError), ("unpicklable", (AttributeError, TypeError))])
+    ("key", KeyError), ("own", lt.WorkerError), ("unpicklable", (AttributeError, TypeError, pickle.PicklingError))])
 def test_an_error_of_a_worker_is_raised_with_its_traceback(how: str, error: Any) -> None:
     batches = iter(DataLoader(Broken(how), batch_size=None, num_workers=2, collate_fn=lambda x: x))
     assert [next(batches) for _ in range(5)] == list(range(5))
@@ -138,6 +141,19 @@ def test_an_error_of_a_worker_is_raised_with_its_traceback(how: str, error: Any)
     assert re.match(r"Caught \w+ in DataLoader worker process 1\.\nOriginal Traceback", text)
     assert "worker_programs.py" in text or how == "unpicklable"
     assert list(batches) == [6, 7]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Python chooses")
+def test_workers_are_forks_unless_the_program_chose_otherwise() -> None:
+    chosen = multiprocessing.get_start_method(allow_none=True)
+    try:
+        multiprocessing.set_start_method("spawn", force=True)
+        assert context_of(None).get_start_method() == "spawn"
+        assert context_of("forkserver").get_start_method() == "forkserver"
+        multiprocessing.set_start_method(None, force=True)
+        assert context_of(None).get_start_method() == "fork"
+    finally:
+        multiprocessing.set_start_method(chosen, force=True)
 
 
 def test_a_worker_that_dies_is_noticed() -> None:
@@ -187,6 +203,7 @@ import sys
 sys.path.insert(0, {support!r})
 from worker_programs import Finalizing
 from lazyten.utils.data import DataLoader
+from lazyten.utils.data.pool import context_of
 pids = set()
 for number, row in enumerate(DataLoader(Finalizing(10**6), batch_size=None, num_workers=2)):
     pids.add(row[1])

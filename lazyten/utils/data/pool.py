@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -166,7 +167,12 @@ def _end(owner: int, processes: list[Any], pipes: list[Connection]) -> None:
 
 
 def context_of(given: Any) -> Any:
-    """A multiprocessing context of a name, None or a context."""
-    if given is None or isinstance(given, str):
+    """A multiprocessing context of a name, None or a context. None is what the program chose, or else
+    processes that are forked on Linux: Python 3.14 starts others there, to which a loader's data set
+    would have to be pickled, as forks of programs with threads may hang; lazyten's own do not."""
+    if isinstance(given, str):
         return multiprocessing.get_context(given)
-    return given
+    if given is None and sys.platform == "linux" and \
+            multiprocessing.get_start_method(allow_none=True) is None:
+        return multiprocessing.get_context("fork")
+    return multiprocessing.get_context() if given is None else given
