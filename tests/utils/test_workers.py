@@ -131,7 +131,8 @@ def test_batches_may_come_as_they_are_ready() -> None:
 
 
 @pytest.mark.parametrize(("how", "error"), [
-    ("key", KeyError), ("own", lt.WorkerError), ("unpicklable", (AttributeError, TypeError, pickle.PicklingError))])
+    ("key", KeyError), ("own", lt.WorkerError),
+    ("unpicklable", (AttributeError, TypeError, pickle.PicklingError))])
 def test_an_error_of_a_worker_is_raised_with_its_traceback(how: str, error: Any) -> None:
     batches = iter(DataLoader(Broken(how), batch_size=None, num_workers=2, collate_fn=lambda x: x))
     assert [next(batches) for _ in range(5)] == list(range(5))

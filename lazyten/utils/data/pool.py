@@ -167,9 +167,9 @@ def _end(owner: int, processes: list[Any], pipes: list[Connection]) -> None:
 
 
 def context_of(given: Any) -> Any:
-    """A multiprocessing context of a name, None or a context. None is what the program chose, or else
-    processes that are forked on Linux: Python 3.14 starts others there, to which a loader's data set
-    would have to be pickled, as forks of programs with threads may hang; lazyten's own do not."""
+    """A multiprocessing context of a name, None or a context. None is what the program chose, or
+    else forks on Linux: Python 3.14 starts other processes there, to which a loader's data set is
+    pickled, as forks of programs with threads may hang; lazyten's own threads mind no fork."""
     if isinstance(given, str):
         return multiprocessing.get_context(given)
     if given is None and sys.platform == "linux" and \
