@@ -23,9 +23,10 @@ from lazyten.execution.aliasing import (
 )
 from lazyten.execution.plans.checks import index_checks, reach
 from lazyten.execution.plans.graph import Graph
+from lazyten.ir.arguments import IndexBound, ValueBound
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import IndexBound, Node, ValueBound
+from lazyten.ir.node import Node
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.sharding.partition import unannotated

@@ -5,6 +5,8 @@ Files, in reading order:
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
 - for_examples.py: A Function under vmap that computes all examples at once: by its vmap(), or as it
   takes batches.
+- function_context.py: What the forward() of a hand-written operation leaves for its backward(): a
+  context.
 - custom_function.py: Operations whose gradient the user writes: `autograd.Function`.
 - custom_operators.py: Operators that programs name themselves: `lt.library` and `lt.ops`, under
   PyTorch's names.
@@ -26,7 +28,8 @@ from typing import Any
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
+from lazyten.autograd.custom_function import Function, once_differentiable
+from lazyten.autograd.function_context import FunctionContext
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
 from lazyten.execution import frame_runs
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts

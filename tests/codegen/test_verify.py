@@ -26,18 +26,8 @@ from lazyten.codegen.loops.verify_rewrites import verify_rewrite
 from lazyten.codegen.verify.accesses import is_within, verify_accesses
 from lazyten.codegen.verify.loops import verify_loops
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    Param,
-    Range,
-    cast,
-    const,
-    elementwise,
-    index,
-    make,
-    substitute,
-    toposort,
-)
+from lazyten.ir.arguments import Param, Range
+from lazyten.ir.node import Node, cast, const, elementwise, index, make, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.simplify import simplify

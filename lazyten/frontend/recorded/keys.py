@@ -18,8 +18,8 @@ from lazyten.frontend.recorded.lifting import lift
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
+from lazyten.ir.number_tape import NUMPY
 from lazyten.ir.ops import Op
-from lazyten.operators.math.number_tape import NUMPY
 from lazyten.storage import levels, tracing
 from lazyten.storage.deferred import Deferred, known_again, known_template
 from lazyten.storage.frames import Frame, go_on, here, under_way

@@ -14,7 +14,7 @@ from lazyten.distributed import functional
 from lazyten.distributed.group import Group
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
-from lazyten.operators.math.elementwise import with_gradient
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.errors import ShapeError
 
 Layout = Callable[[Tensor, Group, int], Tensor]
