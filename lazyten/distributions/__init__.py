@@ -24,6 +24,8 @@ Files, in reading order:
   Kumaraswamy, LogisticNormal.
 - relaxed.py: RelaxedBernoulli, RelaxedOneHotCategorical, ContinuousBernoulli.
 - kl.py: `kl_divergence`, and the table of its formulas.
+
+A method or a property without a docstring is what its base class says of it.
 """
 from __future__ import annotations
 

@@ -107,6 +107,5 @@ class ReduceLROnPlateau(LRScheduler):
         return a < limit if self.mode == "min" else a > limit
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """See LRScheduler."""
         super().load_state_dict(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)
