@@ -8,13 +8,7 @@ from functools import reduce
 from lazyten.codegen.instructions.instructions import Address, Load, Value
 from lazyten.codegen.render.llvm_functions import Defined
 from lazyten.codegen.render.llvm_ops import convert
-from lazyten.codegen.render.llvm_types import (
-    literal,
-    memory_type,
-    scalar_type,
-    suffix,
-    type_name,
-)
+from lazyten.codegen.render.llvm_types import literal, memory_type, scalar_type, suffix, type_name
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 

@@ -29,13 +29,7 @@ from lazyten.codegen.instructions.instructions import (
 from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
 from lazyten.codegen.render.llvm_loads import Loads
 from lazyten.codegen.render.llvm_ops import ROWS, convert
-from lazyten.codegen.render.llvm_types import (
-    literal,
-    memory_type,
-    scalar_type,
-    suffix,
-    type_name,
-)
+from lazyten.codegen.render.llvm_types import literal, memory_type, scalar_type, suffix, type_name
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.ops import Op

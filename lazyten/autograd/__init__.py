@@ -43,12 +43,7 @@ from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
 from lazyten.pytorch.modules import later
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
-from lazyten.support.grad_mode import (
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
-)
+from lazyten.support.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = ["Function", "FunctionContext", "Variable", "backward", "detect_anomaly", "enable_grad",
            "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "once_differentiable",

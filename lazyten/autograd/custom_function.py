@@ -26,12 +26,7 @@ from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
 from lazyten.storage.frames import Frame, Slot
 from lazyten.storage.levels import level
-from lazyten.support.errors import (
-    ArgumentError,
-    GradientError,
-    NotWrittenError,
-    TransformError,
-)
+from lazyten.support.errors import ArgumentError, GradientError, NotWrittenError, TransformError
 from lazyten.support.grad_mode import is_grad_enabled, no_grad, set_grad_enabled
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -6,11 +6,7 @@ from typing import Any, Self
 from lazyten.distributions import constraints
 from lazyten.distributions.categorical import Categorical
 from lazyten.distributions.constraints import Constraint
-from lazyten.distributions.distribution import (
-    Distribution,
-    Shape,
-    sum_rightmost,
-)
+from lazyten.distributions.distribution import Distribution, Shape, sum_rightmost
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ArgumentError

@@ -26,13 +26,7 @@ from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
 from lazyten.operators.math import elementwise as ew
-from lazyten.random import (
-    Generator,
-    chosen,
-    default_generator,
-    get_rng_state,
-    set_rng_state,
-)
+from lazyten.random import Generator, chosen, default_generator, get_rng_state, set_rng_state
 from lazyten.support.errors import ArgumentError
 
 

@@ -7,24 +7,9 @@ from typing import Any
 
 from lazyten.distributions.categorical import Categorical, OneHotCategorical
 from lazyten.distributions.composed import Independent
-from lazyten.distributions.continuous import (
-    Exponential,
-    HalfCauchy,
-    HalfNormal,
-    Uniform,
-)
-from lazyten.distributions.discrete import (
-    Bernoulli,
-    Binomial,
-    Geometric,
-    Poisson,
-)
-from lazyten.distributions.distribution import (
-    Distribution,
-    choose,
-    in_float64,
-    sum_rightmost,
-)
+from lazyten.distributions.continuous import Exponential, HalfCauchy, HalfNormal, Uniform
+from lazyten.distributions.discrete import Bernoulli, Binomial, Geometric, Poisson
+from lazyten.distributions.distribution import Distribution, choose, in_float64, sum_rightmost
 from lazyten.distributions.gamma import Beta, Dirichlet, Gamma
 from lazyten.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
 from lazyten.distributions.matrices import LowRankMultivariateNormal, Wishart

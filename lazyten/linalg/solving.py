@@ -11,13 +11,7 @@ from lazyten.frontend.complexes.making import complex
 from lazyten.frontend.functions import eye, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import (
-    Array,
-    BatchedError,
-    check_matrix,
-    check_same_type,
-    takes_matrices,
-)
+from lazyten.linalg.host import Array, BatchedError, check_matrix, check_same_type, takes_matrices
 from lazyten.linalg.results import InvEx, Slogdet, SolveEx
 from lazyten.support.errors import GradientError, ShapeError
 

@@ -10,11 +10,7 @@ import numpy as np
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.complexes.indices import index_of_pairs
 from lazyten.frontend.core.forms import Complex
-from lazyten.frontend.core.memory_format import (
-    MemoryFormat,
-    contiguous_format,
-    preserve_format,
-)
+from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, preserve_format
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor

@@ -15,12 +15,7 @@ from typing import Any
 
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import Entry, Same, View, is_read_alone, repeated
-from lazyten.frontend.recorded.keys import (
-    Value,
-    add_aliases,
-    add_by_name,
-    add_to_key,
-)
+from lazyten.frontend.recorded.keys import Value, add_aliases, add_by_name, add_to_key
 from lazyten.frontend.recorded.recording import record
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType

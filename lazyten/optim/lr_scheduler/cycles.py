@@ -8,13 +8,7 @@ from typing import Any
 
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.param_groups import Group
-from lazyten.optim.scheduler import (
-    LRScheduler,
-    Rates,
-    checked,
-    one_a_group,
-    set_rate,
-)
+from lazyten.optim.scheduler import LRScheduler, Rates, checked, one_a_group, set_rate
 from lazyten.support.errors import ArgumentError
 
 Rate = float | list[float]

@@ -5,13 +5,7 @@ import math
 from typing import Any
 
 from lazyten.optim.optimizer import Optimizer
-from lazyten.optim.scheduler import (
-    LRScheduler,
-    checked,
-    set_rate,
-    values,
-    warn_of_epoch,
-)
+from lazyten.optim.scheduler import LRScheduler, checked, set_rate, values, warn_of_epoch
 from lazyten.support.errors import ArgumentError
 
 
