@@ -105,8 +105,7 @@ class FunctionContext:
         requires_grad = saved.requires_grad or node is not saved.node
         if frame is None or not saved.is_template:
             return Tensor._of(node, saved.device, requires_grad)
-        result: Tensor = Tensor._view(deferred(frame, node, requires_grad), (), None)
-        return result
+        return Tensor._view(deferred(frame, node, requires_grad), (), None)
 
     def _stay_in(self, frame: Frame | None) -> None:
         """What was saved is asked for in this frame, which has the rules and holds them; if it was

@@ -125,14 +125,12 @@ class OfCategorical(Distribution):
     @property
     def probs(self) -> Tensor:
         """The probabilities."""
-        probs: Tensor = self._categorical.probs
-        return probs
+        return self._categorical.probs
 
     @property
     def logits(self) -> Tensor:
         """Logs of the probabilities."""
-        logits: Tensor = self._categorical.logits
-        return logits
+        return self._categorical.logits
 
 
 class OneHotCategorical(OfCategorical):

@@ -62,8 +62,7 @@ class Bernoulli(OfTwo, ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        probs: Tensor = self.probs
-        return probs
+        return self.probs
 
     @property
     def mode(self) -> Tensor:
@@ -73,12 +72,10 @@ class Bernoulli(OfTwo, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        found: Tensor = self.probs * (1 - self.probs)
-        return found
+        return self.probs * (1 - self.probs)
 
     def _drawn(self, shape: Size) -> Tensor:
-        drawn: Tensor = (uniform_like(shape, self.probs) < self.probs).to(self.probs.dtype)
-        return drawn
+        return (uniform_like(shape, self.probs) < self.probs).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._validate_sample(value)
@@ -116,13 +113,11 @@ class Geometric(OfTwo):
 
     @property
     def mode(self) -> Tensor:
-        zeros: Tensor = self.probs * 0
-        return zeros
+        return self.probs * 0
 
     @property
     def variance(self) -> Tensor:
-        found: Tensor = (1.0 / self.probs - 1.0) / self.probs
-        return found
+        return (1.0 / self.probs - 1.0) / self.probs
 
     def _drawn(self, shape: Size) -> Tensor:
         return (uniform_like(shape, self.probs).log() / (-self.probs).log1p()).floor()
@@ -134,8 +129,7 @@ class Geometric(OfTwo):
         return value * (-choose(none, 0.0, probs)).log1p() + probs.log()
 
     def entropy(self) -> Tensor:
-        found: Tensor = (softplus(self.logits) - self.logits * self.probs) / self.probs
-        return found
+        return (softplus(self.logits) - self.logits * self.probs) / self.probs
 
 
 class _Counted(OfTwo):
@@ -257,18 +251,15 @@ class NegativeBinomial(_Counted):
 
     @property
     def mean(self) -> Tensor:
-        found: Tensor = self.total_count * self.logits.exp()
-        return found
+        return self.total_count * self.logits.exp()
 
     @property
     def mode(self) -> Tensor:
-        found: Tensor = ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
-        return found
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
     @property
     def variance(self) -> Tensor:
-        found: Tensor = self.mean / (-self.logits).sigmoid()
-        return found
+        return self.mean / (-self.logits).sigmoid()
 
     def _drawn(self, shape: Size) -> Tensor:
         rate = standard_gamma(self.total_count, shape) * self.logits.exp()

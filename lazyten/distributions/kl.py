@@ -75,8 +75,7 @@ def _wisharts(p: Wishart, q: Wishart) -> Tensor:
 @register_kl(Bernoulli, Bernoulli)
 def _bernoullis(p: Bernoulli, q: Bernoulli) -> Tensor:
     one = p.probs * (softplus(-q.logits) - softplus(-p.logits))
-    found: Tensor = one + (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    return found
+    return one + (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
 
 
 @register_kl(Categorical, Categorical)
@@ -116,8 +115,7 @@ def _cauchys(p: Cauchy, q: Cauchy) -> Tensor:
 
 @register_kl(Geometric, Geometric)
 def _geometrics(p: Geometric, q: Geometric) -> Tensor:
-    found: Tensor = -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
-    return found
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
 
 
 @register_kl(Poisson, Poisson)

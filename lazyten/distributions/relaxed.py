@@ -43,14 +43,12 @@ class RelaxedBernoulli(Distribution):
     @property
     def probs(self) -> Tensor:
         """How likely 1 is."""
-        probs: Tensor = self._bernoulli.probs
-        return probs
+        return self._bernoulli.probs
 
     @property
     def logits(self) -> Tensor:
         """log(probs / (1 - probs))."""
-        logits: Tensor = self._bernoulli.logits
-        return logits
+        return self._bernoulli.logits
 
     def _drawn(self, shape: Size) -> Tensor:
         u = clamp_probs(uniform_like(shape, self.logits))
@@ -150,8 +148,7 @@ class ContinuousBernoulli(OfTwo, ExponentialFamily):
         return self.icdf(uniform_like(shape, self.logits))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        found: Tensor = self._validate_sample(value) * self.logits - self._log_size
-        return found
+        return self._validate_sample(value) * self.logits - self._log_size
 
     def cdf(self, value: Tensor) -> Tensor:
         x, (slope, even) = self._validate_sample(value).clamp(min=0.0, max=1.0), self._slope

@@ -120,8 +120,7 @@ def _placed(x: Tensor, size: int) -> Tensor:
 def _below(y: Tensor, diagonal: int = -1) -> Tensor:
     """(..., n, n) -> the elements below, row after row."""
     rows, columns = tril_indices(y.shape[-1], y.shape[-1], diagonal, device=y.device)
-    found: Tensor = y[..., rows, columns]
-    return found
+    return y[..., rows, columns]
 
 
 class LowerCholeskyTransform(Transform):

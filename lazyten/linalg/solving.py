@@ -277,7 +277,6 @@ def logdet(input: Tensor) -> Tensor:
     angle as its imaginary part. (`lt.logdet`.)"""
     sign, logarithm = slogdet(input)
     if sign.is_complex():
-        found: Tensor = complex(logarithm, sign.angle())
-        return found
+        return complex(logarithm, sign.angle())
     result: Tensor = where(sign < 0, logarithm.new_full((), float("nan")), logarithm)
     return result

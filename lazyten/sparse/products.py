@@ -184,8 +184,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     each = x._elements.unsqueeze(1) * mat2.index_select(0, columns)
     start = functions.zeros(x.shape[0], mat2.shape[1], dtype=x.dtype, device=x.device)
     wide = rows.unsqueeze(1).expand(each.shape)
-    found: Tensor = start.scatter_reduce(0, wide, each, reduce, include_self=False)
-    return found
+    return start.scatter_reduce(0, wide, each, reduce, include_self=False)
 
 
 def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:

@@ -313,5 +313,4 @@ def tensors_given(operation: str, *values: Any) -> None:
 
 def whole_numbers(array: Array, device: Any) -> Tensor:
     """int64 numbers as a tensor."""
-    made: Tensor = Tensor._copy_of(np.ascontiguousarray(array, np.int64), device=device)
-    return made
+    return Tensor._copy_of(np.ascontiguousarray(array, np.int64), device=device)

@@ -72,8 +72,7 @@ class Operands(Values[Tensor]):
                 raise two_devices(operation, self.device, value.device)
             return value  # type: ignore[return-value]  # every handle is a Tensor
         if type(value) is float or type(value) is bool:
-            number: Scalar = value
-            return number
+            return value
         if isinstance(value, complex | np.complexfloating):
             raise ComplexError
         if isinstance(value, _NUMBERS):

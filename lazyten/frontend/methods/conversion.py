@@ -192,8 +192,7 @@ class ConversionMethods(TensorCore[Tensor]):
         PyTorch has no values, or with the numbers of a list or another tensor."""
         sizes = data[0] if len(data) == 1 and isinstance(data[0], Size) else data
         if all(isinstance(n, int) for n in sizes):
-            made: Tensor = self.new_zeros(tuple(sizes) or (0,), device=device)
-            return made
+            return self.new_zeros(tuple(sizes) or (0,), device=device)
         return self.new_tensor(data[0], self.dtype, device)
 
     def type_as(self, other: Tensor) -> Tensor:

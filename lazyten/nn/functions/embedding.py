@@ -168,8 +168,7 @@ def _of_bags(rows: Tensor, bag: Tensor, bags: int, counts: Tensor, mode: str) ->
 def _sizes(bag: Tensor, bags: int, counts: Tensor, rows: Tensor) -> Tensor:
     """(bags, 1): how many rows of each bag count, in the rows' type."""
     none = functions.zeros(bags, dtype=rows.dtype, device=rows.device)
-    sizes: Tensor = none.index_add(0, bag, counts.to(dtype=rows.dtype)).unsqueeze(1)
-    return sizes
+    return none.index_add(0, bag, counts.to(dtype=rows.dtype)).unsqueeze(1)
 
 
 def _over_counts(g: Node, node: Node) -> tuple[Node, None]:

@@ -36,8 +36,7 @@ class _By:
 def _tied(value: Tensor, x: Tensor, back: Layout, group: Group, axis: int = 0) -> Tensor:
     """A value of x, whose gradient `back` takes to x."""
     rule = _By(back, group, x._storage.device, axis)
-    result: Tensor = Tensor._result(with_gradient(value.node, (x.node,), rule), x)
-    return result
+    return Tensor._result(with_gradient(value.node, (x.node,), rule), x)
 
 
 def entered(x: Tensor, group: Group, axis: int = 0) -> Tensor:
