@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from window_loops import loop
 
 import lazyten as lt
 from lazyten.codegen.instructions.instructions import (
@@ -31,10 +32,6 @@ from lazyten.ir.node import Node, cast, const, elementwise, index, make, substit
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.simplify import simplify
-
-
-def loop(order: int, extent: int, kind: str = "loop") -> Node:
-    return make(Op.RANGE, dt.INDEX, (), Range((order,), extent, kind))
 
 
 def row_major(*parts: tuple[Node, int]) -> Node:
