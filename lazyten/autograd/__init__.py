@@ -86,11 +86,7 @@ def grad(outputs: Given, inputs: Given,
                 for i in range(count)]
         return tuple(stack([g for g in column if g is not None]) if column[0] is not None else None
                      for column in zip(*rows, strict=True))
-    for number, t in enumerate(wanted):
-        if not t.requires_grad:
-            raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
-                                f"gradients; set requires_grad before the outputs are computed "
-                                f"from it")
+    _check_inputs(wanted)
     given = zip(roots, _weights(grad_outputs, len(roots)), strict=True)
     weights = [root._weight(w) if isinstance(root, ComplexTensor) else w for root, w in given]
     roots = list(map(in_floats, roots))
@@ -105,6 +101,15 @@ def grad(outputs: Given, inputs: Given,
             root._free_graph()
     return tuple([of_parts(g) if g is not None and isinstance(t, ComplexTensor) else g
                   for t, g in zip(wanted, found, strict=True)])
+
+
+def _check_inputs(wanted: Sequence[Tensor]) -> None:
+    """GradientError for a tensor that no gradients are collected for."""
+    for number, t in enumerate(wanted):
+        if not t.requires_grad:
+            raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
+                                f"gradients; set requires_grad before the outputs are computed "
+                                f"from it")
 
 
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],
