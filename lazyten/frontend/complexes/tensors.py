@@ -13,6 +13,7 @@ from lazyten.frontend.core.forms import Complex
 from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, preserve_format
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
+from lazyten.frontend.methods.conversion import where_to
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -340,13 +341,7 @@ class ComplexTensor(Complex, Tensor):
            copy: bool = False) -> Any:
         """This tensor in another complex type, on another device, or both. To a real type only
         the real parts would be left: DTypeError; say .real."""
-        for arg in args:
-            if isinstance(arg, Tensor):
-                dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, str) and arg not in dt.BY_NAME:
-                device = arg
-            elif not isinstance(arg, bool):
-                dtype = arg
+        dtype, device, copy = where_to(args, dtype, device, copy)
         kind = self.dtype if dtype is None else dt.as_dtype(dtype)
         made = of_parts(self._parts.to(dtype=self._component(kind), device=device, copy=copy), self)
         return made if memory_format in (preserve_format, contiguous_format) \
