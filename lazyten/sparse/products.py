@@ -7,6 +7,7 @@ import numpy as np
 
 from lazyten.frontend import functions
 from lazyten.frontend.core.forms import is_sparse, sparse_form
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.sparse.arithmetic import coordinates
@@ -14,7 +15,7 @@ from lazyten.sparse.arrangement import transpose
 from lazyten.sparse.compressed import CompressedTensor, compressing
 from lazyten.sparse.coordinates import CooTensor, added_up, checked, coo, flat
 from lazyten.sparse.making import to_sparse
-from lazyten.sparse.tensors import SparseTensor, is_traced, read, tensors_given, whole_numbers
+from lazyten.sparse.tensors import SparseTensor, is_traced, read, whole_numbers
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError, SparseLayoutError
 
 REDUCTIONS = "sum", "mean", "amax", "amin"

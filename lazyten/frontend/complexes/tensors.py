@@ -11,6 +11,7 @@ from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.complexes.indices import index_of_pairs
 from lazyten.frontend.core.forms import Complex
 from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, preserve_format
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
 from lazyten.frontend.methods.conversion import where_to
@@ -369,9 +370,7 @@ class ComplexTensor(Complex, Tensor):
         raise ComplexError
 
     def _tensor(self, value: Any, operation: str) -> Any:
-        if not isinstance(value, Tensor):
-            raise DTypeError(f"{operation}: {type(value).__name__} {value!r:.40} is not a tensor; "
-                             f"wrap it in lazyten.tensor()")
+        tensors_given(operation, value)
         return value
 
 
