@@ -20,13 +20,7 @@ from tqdm import tqdm
 from benchmarks import fresh
 from benchmarks.case import Case
 from benchmarks.cases import CASES
-from benchmarks.frameworks import (
-    NAMES,
-    installed,
-    package_of,
-    thread_environment,
-    usable_cores,
-)
+from benchmarks.frameworks import NAMES, installed, package_of, thread_environment, usable_cores
 from benchmarks.measure import PAUSE_S, Row, measure
 from benchmarks.roofline import Roofline
 from benchmarks.table import table_lines

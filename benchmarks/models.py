@@ -16,14 +16,7 @@ from math import prod
 
 import numpy as np
 
-from benchmarks.frameworks import (
-    Framework,
-    NotWritten,
-    Tensor,
-    load,
-    to_float64,
-    usable_cores,
-)
+from benchmarks.frameworks import Framework, NotWritten, Tensor, load, to_float64, usable_cores
 from benchmarks.numpy_operations import Array
 
 RATE = 0.01

@@ -16,8 +16,9 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.codegen.verify.accesses import verify_accesses
 from lazyten.codegen.verify.loops import verify_loops
+from lazyten.ir.inspection import dump, verify
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import Node, dump, toposort, verify
+from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
 
 MOST_CHUNKS = 32

@@ -42,8 +42,9 @@ from lazyten.codegen.render import render_llvm
 from lazyten.codegen.targets.dialect import DIALECTS, dialect_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
+from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Kernel, held_values
-from lazyten.ir.node import Node, make, ranges_of, verify
+from lazyten.ir.node import Node, make, ranges_of
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import attribute_to
 from lazyten.support.passes import Driver, Pass, always, is_verifying

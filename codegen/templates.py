@@ -23,8 +23,8 @@ from lazyten.codegen.predictions import Prediction, Sample, numbers_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.decision_grammar import PLAIN
+from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Given, Kernel
-from lazyten.ir.node import verify
 from lazyten.storage.device import AtSizes
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import attribute_to

@@ -47,8 +47,7 @@ class LazytenBackend(AbstractBackend):
         if name not in ("amin", "amax", "sum", "mean", "prod", "any", "all"):
             raise ArgumentError(f"einops.reduce by {operation!r}: use min, max, sum, mean, prod, "
                                 f"any or all")
-        result: Tensor = getattr(x, name)(tuple(axes)) if len(axes) else x
-        return result
+        return getattr(x, name)(tuple(axes)) if len(axes) else x
 
     def stack_on_zeroth_dimension(self, tensors: list[Tensor]) -> Tensor:
         """The tensors along a new first axis."""

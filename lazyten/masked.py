@@ -236,8 +236,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None,
 def softmin(input: Tensor, dim: int, *, dtype: DTypeLike | None = None,
             mask: Tensor | None = None) -> Tensor:
     """softmax of the opposites."""
-    found: Tensor = functional.softmin(_filled(input, mask, _greatest(input.dtype), dtype), dim)
-    return found
+    return functional.softmin(_filled(input, mask, _greatest(input.dtype), dtype), dim)
 
 
 @takes_tensors

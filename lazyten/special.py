@@ -33,8 +33,7 @@ xlogy = takes_tensors(Tensor.xlogy)
 @takes_tensors
 def entr(input: Tensor) -> Tensor:
     """-x log x; 0 at 0, and -inf below."""
-    result: Tensor = input._special(inverse_functions.entr)
-    return result
+    return input._special(inverse_functions.entr)
 
 
 @takes_tensors
@@ -49,8 +48,7 @@ multigammaln = takes_tensors(Tensor.mvlgamma)
 @takes_tensors
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma."""
-    found: Tensor = input.polygamma(n)
-    return found
+    return input.polygamma(n)
 
 
 @takes_tensors

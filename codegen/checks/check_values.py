@@ -23,8 +23,9 @@ from lazyten.codegen.numerics.expression import (
     where,
 )
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Param
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Param, cast, const, elementwise, index, make, ranges_of, toposort
+from lazyten.ir.node import Node, cast, const, elementwise, index, make, ranges_of, toposort
 from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.symbolic.bounds import bounds
 

@@ -21,19 +21,8 @@ from lazyten.codegen.instructions.vector_access import (
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import free_ranges, minimum
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    LocalArray,
-    Node,
-    Param,
-    Range,
-    elementwise,
-    index,
-    make,
-    ranges_of,
-    rewrite,
-    substitute,
-    toposort,
-)
+from lazyten.ir.arguments import LocalArray, Param, Range
+from lazyten.ir.node import Node, elementwise, index, make, ranges_of, rewrite, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.affine import affine
 from lazyten.symbolic.index_moves import flatten

@@ -35,8 +35,9 @@ from lazyten.codegen.numerics.expression import (
     where,
     xor,
 )
+from lazyten.ir.arguments import Param
 from lazyten.ir.dtype import DType, Scalar
-from lazyten.ir.node import Node, Param, make, toposort
+from lazyten.ir.node import Node, make, toposort
 from lazyten.ir.ops import Op
 
 DIVISIONS = (Op.IDIV, Op.MOD)

@@ -16,8 +16,9 @@ from typing import Any
 
 from lazyten.codegen.loops.ranges import minimum
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Param, Range
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import Node, Param, Range, cast, const, elementwise, index, make, toposort
+from lazyten.ir.node import Node, cast, const, elementwise, index, make, toposort
 from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, MOVEMENT, Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.index_moves import both, every, flatten, inside, source_indices

@@ -14,17 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    Param,
-    Range,
-    index,
-    make,
-    ranges_of,
-    rewrite,
-    substitute,
-    toposort,
-)
+from lazyten.ir.arguments import Param, Range
+from lazyten.ir.node import Node, index, make, ranges_of, rewrite, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.affine import affine
 from lazyten.symbolic.index_moves import flatten

@@ -11,9 +11,9 @@ from itertools import combinations, pairwise
 from lazyten.codegen.loops.summation import Loops
 from lazyten.codegen.loops.verify_rewrites import verify_rewrite
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Range
 from lazyten.ir.node import (
     Node,
-    Range,
     const,
     elementwise,
     index,

@@ -10,17 +10,8 @@ from __future__ import annotations
 from lazyten.codegen.loops.packing import position, reading_order
 from lazyten.codegen.loops.ranges import CARRIED, free_ranges
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    Param,
-    Range,
-    elementwise,
-    index,
-    make,
-    ranges_of,
-    rewrite,
-    toposort,
-)
+from lazyten.ir.arguments import Param, Range
+from lazyten.ir.node import Node, elementwise, index, make, ranges_of, rewrite, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.simplify import simplify_all
 

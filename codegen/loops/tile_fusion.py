@@ -15,8 +15,9 @@ from typing import NamedTuple
 from lazyten.codegen.loops.lower import Lowering
 from lazyten.codegen.loops.ranges import OUTERMOST, minimum, replace_ranges
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Param, Range
 from lazyten.ir.kernel import Kernel, held_values
-from lazyten.ir.node import Node, Param, Range, elementwise, index, make
+from lazyten.ir.node import Node, elementwise, index, make
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.index_moves import flatten

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 
 from lazyten.codegen.loops.coverage import coverage
 from lazyten.ir import dtype as dt
+from lazyten.ir.inspection import dump
 from lazyten.ir.node import (
     Node,
     const,
-    dump,
     elementwise,
     index,
     ranges_of,

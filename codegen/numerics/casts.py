@@ -9,16 +9,7 @@ import math
 
 import numpy as np
 
-from lazyten.codegen.numerics.expression import (
-    add,
-    bitcast,
-    both,
-    differ,
-    invert,
-    less,
-    sub,
-    where,
-)
+from lazyten.codegen.numerics.expression import add, bitcast, both, differ, invert, less, sub, where
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, cast

@@ -5,6 +5,7 @@ In: nodes and Python numbers. Out: nodes. A number takes the dtype of the node b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
@@ -25,59 +26,28 @@ def _pair(op: Op, a: Operand, b: Operand) -> Node:
     return elementwise(op, a, b if isinstance(b, Node) else const(b, a.dtype))
 
 
-def add(a: Operand, b: Operand) -> Node:
-    """a + b."""
-    return _pair(Op.ADD, a, b)
-
-
-def sub(a: Operand, b: Operand) -> Node:
-    """a - b."""
-    return _pair(Op.SUB, a, b)
-
-
-def mul(a: Operand, b: Operand) -> Node:
-    """a * b."""
-    return _pair(Op.MUL, a, b)
-
-
-def divide(a: Operand, b: Operand) -> Node:
-    """a / b of floats."""
-    return _pair(Op.DIV, a, b)
-
-
-def less(a: Operand, b: Operand) -> Node:
-    """a < b."""
-    return _pair(Op.CMPLT, a, b)
-
-
-def differ(a: Operand, b: Operand) -> Node:
-    """a != b."""
-    return _pair(Op.CMPNE, a, b)
-
-
-def both(a: Operand, b: Operand) -> Node:
-    """a & b, bitwise; logical for bools."""
-    return _pair(Op.AND, a, b)
-
-
-def either(a: Operand, b: Operand) -> Node:
-    """a | b, bitwise; logical for bools."""
-    return _pair(Op.OR, a, b)
-
-
-def xor(a: Operand, b: Operand) -> Node:
-    """a ^ b, bitwise."""
-    return _pair(Op.XOR, a, b)
-
-
-def shl(a: Operand, b: Operand) -> Node:
-    """a << b, with a count known to be in range."""
-    return _pair(Op.SHL, a, b)
-
-
-def shr(a: Operand, b: Operand) -> Node:
-    """a >> b, with a count known to be in range."""
-    return _pair(Op.SHR, a, b)
+add = partial(_pair, Op.ADD)
+"""a + b."""
+sub = partial(_pair, Op.SUB)
+"""a - b."""
+mul = partial(_pair, Op.MUL)
+"""a * b."""
+divide = partial(_pair, Op.DIV)
+"""a / b of floats."""
+less = partial(_pair, Op.CMPLT)
+"""a < b."""
+differ = partial(_pair, Op.CMPNE)
+"""a != b."""
+both = partial(_pair, Op.AND)
+"""a & b, bitwise; logical for bools."""
+either = partial(_pair, Op.OR)
+"""a | b, bitwise; logical for bools."""
+xor = partial(_pair, Op.XOR)
+"""a ^ b, bitwise."""
+shl = partial(_pair, Op.SHL)
+"""a << b, with a count known to be in range."""
+shr = partial(_pair, Op.SHR)
+"""a >> b, with a count known to be in range."""
 
 
 def invert(a: Node) -> Node:

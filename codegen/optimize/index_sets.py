@@ -27,16 +27,8 @@ from lazyten.codegen.optimize.optimize import choose
 from lazyten.codegen.optimize.parallel import LEAST_UNITS
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    dump,
-    elementwise,
-    index,
-    make,
-    ranges_of,
-    substitute,
-    toposort,
-)
+from lazyten.ir.inspection import dump
+from lazyten.ir.node import Node, elementwise, index, make, ranges_of, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.support.passes import is_verifying

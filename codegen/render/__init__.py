@@ -5,6 +5,8 @@ In: a Function. Out: text. Here an op has a spelling and no meaning: that is its
 Files, in reading order:
 
 - render_llvm.py: Renders a Function as LLVM IR text: `define void @name(ptr %args)`.
+- llvm_loads.py: The lines of a function of LLVM IR, and loads of its elements: one, neighbours,
+  or scattered.
 - llvm_blocks.py: The function around others, as LLVM IR: it has the runtime run chunks of them on
   threads.
 - llvm_types.py: How LLVM spells types and constants: in registers, in memory, and in names of

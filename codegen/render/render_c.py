@@ -40,14 +40,7 @@ from lazyten.codegen.instructions.instructions import (
     instructions_of,
 )
 from lazyten.codegen.render.async_copy import asynchronous
-from lazyten.codegen.render.c_ops import (
-    ROWS,
-    convert,
-    element_type,
-    lane,
-    literal,
-    type_name,
-)
+from lazyten.codegen.render.c_ops import ROWS, convert, element_type, lane, literal, type_name
 from lazyten.codegen.render.group_text import across, declared, item_digit, matrix
 from lazyten.codegen.render.vector_text import load_vector, store_vector
 from lazyten.codegen.targets.dialect import Dialect

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Range
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Range, make
+from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.symbolic.index_moves import flatten
 from lazyten.symbolic.simplify import simplify

@@ -30,15 +30,7 @@ from lazyten.codegen.instructions.instructions import (
 from lazyten.codegen.loops.coverage import grid, values
 from lazyten.codegen.verify.readback import Reader, lanes
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    const,
-    elementwise,
-    index,
-    ranges_of,
-    substitute,
-    toposort,
-)
+from lazyten.ir.node import Node, const, elementwise, index, ranges_of, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.affine import Affine, added, affine, interval, scaled

@@ -19,7 +19,8 @@ from lazyten.codegen.loops.coverage import coverage
 from lazyten.codegen.loops.ranges import free_ranges
 from lazyten.codegen.loops.verify_rewrites import names
 from lazyten.codegen.verify.accesses import conjuncts
-from lazyten.ir.node import Node, dump, make, ranges_of, substitute, toposort
+from lazyten.ir.inspection import dump
+from lazyten.ir.node import Node, make, ranges_of, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 

@@ -28,17 +28,8 @@ from lazyten.codegen.instructions.instructions import (
 )
 from lazyten.codegen.loops.coverage import grid, values
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    Param,
-    Range,
-    const,
-    elementwise,
-    index,
-    make,
-    ranges_of,
-    toposort,
-)
+from lazyten.ir.arguments import Param, Range
+from lazyten.ir.node import Node, const, elementwise, index, make, ranges_of, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.affine import affine, interval
 from lazyten.symbolic.bounds import Interval, limits

@@ -15,17 +15,13 @@ from lazyten.ahead.program import Call, Check, Copy, Place, Program, Source, Tra
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
-from lazyten.execution.aliasing import (
-    aliased_outputs,
-    first_launches,
-    postponed,
-    replacements,
-)
+from lazyten.execution.aliasing import aliased_outputs, first_launches, postponed, replacements
 from lazyten.execution.plans.checks import index_checks, reach
 from lazyten.execution.plans.graph import Graph
+from lazyten.ir.arguments import IndexBound, ValueBound
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import IndexBound, Node, ValueBound
+from lazyten.ir.node import Node
 from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.sharding.partition import unannotated

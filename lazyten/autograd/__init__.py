@@ -5,6 +5,8 @@ Files, in reading order:
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
 - for_examples.py: A Function under vmap that computes all examples at once: by its vmap(), or as it
   takes batches.
+- function_context.py: What the forward() of a hand-written operation leaves for its backward(): a
+  context.
 - custom_function.py: Operations whose gradient the user writes: `autograd.Function`.
 - custom_operators.py: Operators that programs name themselves: `lt.library` and `lt.ops`, under
   PyTorch's names.
@@ -26,7 +28,8 @@ from typing import Any
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from lazyten.autograd.custom_function import Function, FunctionContext, once_differentiable
+from lazyten.autograd.custom_function import Function, once_differentiable
+from lazyten.autograd.function_context import FunctionContext
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
 from lazyten.execution import frame_runs
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
@@ -40,12 +43,7 @@ from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
 from lazyten.pytorch.modules import later
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
-from lazyten.support.grad_mode import (
-    enable_grad,
-    inference_mode,
-    no_grad,
-    set_grad_enabled,
-)
+from lazyten.support.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = ["Function", "FunctionContext", "Variable", "backward", "detect_anomaly", "enable_grad",
            "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad", "once_differentiable",
@@ -88,11 +86,7 @@ def grad(outputs: Given, inputs: Given,
                 for i in range(count)]
         return tuple(stack([g for g in column if g is not None]) if column[0] is not None else None
                      for column in zip(*rows, strict=True))
-    for number, t in enumerate(wanted):
-        if not t.requires_grad:
-            raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
-                                f"gradients; set requires_grad before the outputs are computed "
-                                f"from it")
+    _check_inputs(wanted)
     given = zip(roots, _weights(grad_outputs, len(roots)), strict=True)
     weights = [root._weight(w) if isinstance(root, ComplexTensor) else w for root, w in given]
     roots = list(map(in_floats, roots))
@@ -107,6 +101,15 @@ def grad(outputs: Given, inputs: Given,
             root._free_graph()
     return tuple([of_parts(g) if g is not None and isinstance(t, ComplexTensor) else g
                   for t, g in zip(wanted, found, strict=True)])
+
+
+def _check_inputs(wanted: Sequence[Tensor]) -> None:
+    """GradientError for a tensor that no gradients are collected for."""
+    for number, t in enumerate(wanted):
+        if not t.requires_grad:
+            raise GradientError(f"grad: input {number}, of shape {t.shape}, does not require "
+                                f"gradients; set requires_grad before the outputs are computed "
+                                f"from it")
 
 
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],

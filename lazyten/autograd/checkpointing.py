@@ -31,7 +31,7 @@ from lazyten.ir.node import (
 )
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math.elementwise import with_gradient
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.random import get_rng_state, set_rng_state
 from lazyten.storage import tracing
 from lazyten.storage.frames import Frame

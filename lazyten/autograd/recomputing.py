@@ -17,7 +17,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.collective import collective
 from lazyten.ir.node import Node, make, rewrite, substitute, toposort
 from lazyten.ir.ops import Op
-from lazyten.operators.math.elementwise import with_gradient
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.trees import flatten, unflatten
 
 

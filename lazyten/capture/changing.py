@@ -1,7 +1,7 @@
 """Calls of a jitted function that differ in numbers of Python: one program, with inputs for them.
 
-In: a number that a function gets, or finds by name. Out: a `Number` (operators/math/number_tape.py)
-that the function computes with in its place while it is traced, and a tape of what it did with it.
+In: a number that a function gets, or finds by name. Out: a `Number` (ir/number_tape.py) that the
+function computes with in its place while it is traced, and a tape of what it did with it.
 """
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lazyten.capture.state.places import Place
+from lazyten.ir import number_tape
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, reshape
-from lazyten.operators.math import number_tape
-from lazyten.operators.math.elementwise import numbers
-from lazyten.operators.math.number_tape import Expression, Given, exactly, in_memory
+from lazyten.ir.number_tape import Expression, Given, exactly, in_memory, numbers
 from lazyten.storage import tracing
 
 

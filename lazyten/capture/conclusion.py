@@ -24,8 +24,8 @@ from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, toposort
+from lazyten.ir.number_tape import expressed
 from lazyten.ir.ops import Op
-from lazyten.operators.math.number_tape import expressed
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import JitError
 from lazyten.support.trees import Leaf, flatten

@@ -33,8 +33,7 @@ class Donation:
     @property
     def name(self) -> str:
         """The function's, for messages."""
-        name: str = getattr(self.function, "__qualname__", type(self.function).__name__)
-        return name
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
 
     def storages(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> set[Storage]:
         """What a call with these arguments donates. JitError if another argument has it too."""

@@ -19,15 +19,7 @@ from lazyten.capture.breaks import InPython, NotBegun
 from lazyten.capture.call import MARKED, Call
 from lazyten.capture.capture import record
 from lazyten.capture.changing import Family, Tape, Varying
-from lazyten.capture.dims import (
-    Dynamic,
-    Given,
-    Hints,
-    VaryingSizes,
-    like,
-    look,
-    region,
-)
+from lazyten.capture.dims import Dynamic, Given, Hints, VaryingSizes, like, look, region
 from lazyten.capture.donation import Donate, Donation
 from lazyten.capture.pieces import CallOfPieces, Together, check_only_read, of_pieces
 from lazyten.capture.replay import Replay, TwoWays

@@ -12,14 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.capture.captured import (
-    Captured,
-    Donated,
-    HostInput,
-    TensorSpec,
-    flags_of,
-    layout_of,
-)
+from lazyten.capture.captured import Captured, Donated, HostInput, TensorSpec, flags_of, layout_of
 from lazyten.capture.changing import Tape
 from lazyten.capture.state.environment import Environment
 from lazyten.execution.lineage import Lineage

@@ -24,6 +24,8 @@ Files, in reading order:
   Kumaraswamy, LogisticNormal.
 - relaxed.py: RelaxedBernoulli, RelaxedOneHotCategorical, ContinuousBernoulli.
 - kl.py: `kl_divergence`, and the table of its formulas.
+
+A method or a property without a docstring is what its base class says of it.
 """
 from __future__ import annotations
 
@@ -35,20 +37,8 @@ from lazyten.distributions.categorical import (
     OneHotCategoricalStraightThrough,
 )
 from lazyten.distributions.composed import Independent, MixtureSameFamily
-from lazyten.distributions.continuous import (
-    Exponential,
-    HalfCauchy,
-    HalfNormal,
-    Uniform,
-    VonMises,
-)
-from lazyten.distributions.discrete import (
-    Bernoulli,
-    Binomial,
-    Geometric,
-    NegativeBinomial,
-    Poisson,
-)
+from lazyten.distributions.continuous import Exponential, HalfCauchy, HalfNormal, Uniform, VonMises
+from lazyten.distributions.discrete import Bernoulli, Binomial, Geometric, NegativeBinomial, Poisson
 from lazyten.distributions.distribution import Distribution, ExponentialFamily
 from lazyten.distributions.gamma import (
     Beta,
@@ -60,13 +50,7 @@ from lazyten.distributions.gamma import (
     StudentT,
 )
 from lazyten.distributions.kl import kl_divergence, register_kl
-from lazyten.distributions.location_scale import (
-    Cauchy,
-    GeneralizedPareto,
-    Gumbel,
-    Laplace,
-    Normal,
-)
+from lazyten.distributions.location_scale import Cauchy, GeneralizedPareto, Gumbel, Laplace, Normal
 from lazyten.distributions.matrices import LKJCholesky, LowRankMultivariateNormal, Wishart
 from lazyten.distributions.multivariate import MultivariateNormal
 from lazyten.distributions.relaxed import (

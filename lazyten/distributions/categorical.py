@@ -63,7 +63,6 @@ class Categorical(Distribution):
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
@@ -73,7 +72,6 @@ class Categorical(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.probs.argmax(-1)
 
     @property
@@ -90,7 +88,6 @@ class Categorical(Distribution):
         return rows.multinomial(count, True).T.reshape(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value).long().unsqueeze(-1)
         lead = max(value.ndim, self.logits.ndim)
         shape = [1] * (lead - value.ndim) + list(value.shape)
@@ -102,16 +99,14 @@ class Categorical(Distribution):
         return picked.squeeze(-1)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         least = -3.4e38 if self.logits.dtype.itemsize == 4 else -6.5e4
         return -(self.logits.clamp(min=least) * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """See Distribution."""
         return listed(self, arange(self._num_events, device=self._param.device), expand)
 
 
-class _OfCategorical(Distribution):
+class OfCategorical(Distribution):
     """Vectors with a number for each value of a Categorical."""
 
     arg_constraints = Categorical.arg_constraints
@@ -123,7 +118,6 @@ class _OfCategorical(Distribution):
                          validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """See Distribution."""
         made = super().expand(batch_shape, _instance)
         made._categorical = self._categorical.expand(batch_shape)
         return made
@@ -131,17 +125,15 @@ class _OfCategorical(Distribution):
     @property
     def probs(self) -> Tensor:
         """The probabilities."""
-        probs: Tensor = self._categorical.probs
-        return probs
+        return self._categorical.probs
 
     @property
     def logits(self) -> Tensor:
         """Logs of the probabilities."""
-        logits: Tensor = self._categorical.logits
-        return logits
+        return self._categorical.logits
 
 
-class OneHotCategorical(_OfCategorical):
+class OneHotCategorical(OfCategorical):
     """A Categorical's values as vectors with a 1 at one place."""
 
     has_enumerate_support = True
@@ -149,17 +141,14 @@ class OneHotCategorical(_OfCategorical):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.probs
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return one_hot(self.probs.argmax(-1), self.event_shape[0]).to(self.probs.dtype)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.probs * (1 - self.probs)
 
     def _drawn(self, shape: Size) -> Tensor:
@@ -167,15 +156,12 @@ class OneHotCategorical(_OfCategorical):
         return one_hot(places, shape[-1]).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return self._categorical.log_prob(self._validate_sample(value).argmax(-1))
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """See Distribution."""
         count = self.event_shape[0]
         values = eye(count, dtype=self.probs.dtype, device=self.probs.device)
         values = values.reshape(count, *[1] * len(self.batch_shape), count)
@@ -189,11 +175,10 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
-        """See Distribution."""
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
-class Multinomial(_OfCategorical):
+class Multinomial(OfCategorical):
     """How often each of n values comes in total_count draws, the same number for all."""
 
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None,
@@ -209,17 +194,14 @@ class Multinomial(_OfCategorical):
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         return constraints.independent(constraints.integer_interval(0, self.total_count), 1)
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.probs * self.total_count
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.total_count * self.probs * (1 - self.probs)
 
     def _drawn(self, shape: Size) -> Tensor:
@@ -227,14 +209,12 @@ class Multinomial(_OfCategorical):
         return one_hot(places, shape[-1]).to(self.probs.dtype).sum(0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         some = choose((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
         return in_float64(lambda logits, x: (x.sum(-1) + 1).lgamma() - (x + 1).lgamma().sum(-1)
                           + (logits * x).sum(-1), some, value)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         count = self.total_count
         values = arange(1, count + 1, dtype=self.probs.dtype, device=self.probs.device)
         values = values.reshape(-1, *[1] * self.probs.ndim)

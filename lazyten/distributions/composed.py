@@ -6,11 +6,7 @@ from typing import Any, Self
 from lazyten.distributions import constraints
 from lazyten.distributions.categorical import Categorical
 from lazyten.distributions.constraints import Constraint
-from lazyten.distributions.distribution import (
-    Distribution,
-    Shape,
-    sum_rightmost,
-)
+from lazyten.distributions.distribution import Distribution, Shape, sum_rightmost
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ArgumentError
@@ -37,11 +33,9 @@ class Independent(Distribution):
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         return constraints.independent(self.base_dist.support, self.reinterpreted_batch_ndims)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
-        """See Distribution."""
         made = super().expand(batch_shape, _instance)
         own = self.event_shape[:self.reinterpreted_batch_ndims]
         made.base_dist = self.base_dist.expand((*batch_shape, *own))
@@ -49,28 +43,23 @@ class Independent(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.base_dist.mean
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.base_dist.mode
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.base_dist.variance
 
     def _drawn(self, shape: Size) -> Tensor:
         return self.base_dist._drawn(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
@@ -95,11 +84,9 @@ class MixtureSameFamily(Distribution):
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
-        """See Distribution."""
         made = super().expand(batch_shape, _instance)
         components = (*batch_shape, self.mixture_distribution._num_events)
         made.mixture_distribution = self.mixture_distribution.expand(batch_shape)
@@ -116,13 +103,11 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         means = self.component_distribution.mean
         return (self._weights(means) * means).sum(self._axis)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         means, of_each = self.component_distribution.mean, self.component_distribution.variance
         gap = means - self.mean.unsqueeze(self._axis)
         return (self._weights(means) * (of_each + gap * gap)).sum(self._axis)
@@ -136,13 +121,11 @@ class MixtureSameFamily(Distribution):
         return drawn.gather(len(lead), index.expand(*lead, 1, *self.event_shape)).squeeze(len(lead))
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(x).unsqueeze(self._axis)
         found = self.component_distribution.log_prob(value)
         weights: Tensor = self.mixture_distribution.logits
         return (found + weights.log_softmax(-1)).logsumexp(-1)
 
     def cdf(self, x: Tensor) -> Tensor:
-        """See Distribution."""
         found = self.component_distribution.cdf(x.unsqueeze(self._axis))
         return (found * self.mixture_distribution.probs).sum(-1)

@@ -79,8 +79,7 @@ class _OneHot(Constraint):
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
-        found: Tensor = ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
-        return found
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
 class integer_interval(Constraint):  # PyTorch's name, as all below

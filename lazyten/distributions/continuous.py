@@ -50,27 +50,22 @@ class _Half(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.scale * 0
 
     def _drawn(self, shape: Size) -> Tensor:
         return self.base_dist._drawn(shape).abs()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         found = self.base_dist.log_prob(self._validate_sample(value)) + math.log(2)
         return choose(value >= 0, found, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return 2 * self.base_dist.cdf(self._validate_sample(value)) - 1
 
     def icdf(self, prob: Tensor) -> Tensor:
-        """See Distribution."""
         return self.base_dist.icdf((prob + 1) / 2)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return self.base_dist.entropy() - math.log(2)
 
 
@@ -81,12 +76,10 @@ class HalfNormal(_Half):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.scale * math.sqrt(2 / math.pi)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.scale**2 * (1 - 2 / math.pi)
 
 
@@ -122,12 +115,10 @@ class Uniform(Distribution):
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         return constraints.interval(self.low, self.high)
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return (self.high + self.low) / 2
 
     @property
@@ -137,34 +128,28 @@ class Uniform(Distribution):
 
     @property
     def stddev(self) -> Tensor:
-        """The standard deviation."""
         return (self.high - self.low) / math.sqrt(12)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return (self.high - self.low)**2 / 12
 
     def _drawn(self, shape: Size) -> Tensor:
         return self.low + uniform_like(shape, self.low) * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         self._validate_sample(value)
         inside = (self.low <= value) & (self.high > value)
         return choose(inside, -(self.high - self.low).log(), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return value * (self.high - self.low) + self.low
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return (self.high - self.low).log()
 
 
@@ -181,41 +166,33 @@ class Exponential(ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.rate.reciprocal()
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.rate * 0
 
     @property
     def stddev(self) -> Tensor:
-        """The standard deviation."""
         return self.rate.reciprocal()
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.rate**-2
 
     def _drawn(self, shape: Size) -> Tensor:
         return -uniform_like(shape, self.rate).log() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return self.rate.log() - self.rate * self._validate_sample(value)
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return 1 - (-self.rate * self._validate_sample(value)).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return -(-value).log1p() / self.rate
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return 1.0 - self.rate.log()
 
 
@@ -257,7 +234,6 @@ class VonMises(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.loc
 
     @property
@@ -284,7 +260,6 @@ class VonMises(Distribution):
         return (side * angle + self.loc.detach() + math.pi) % (2 * math.pi) - math.pi
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         gap = self._validate_sample(value) - self.loc
         k = self.concentration
         return k * (gap.cos() - 1) - math.log(2 * math.pi) - log_bessel(k, 0)

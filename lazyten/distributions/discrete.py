@@ -26,13 +26,7 @@ from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
 from lazyten.operators.math import elementwise as ew
-from lazyten.random import (
-    Generator,
-    chosen,
-    default_generator,
-    get_rng_state,
-    set_rng_state,
-)
+from lazyten.random import Generator, chosen, default_generator, get_rng_state, set_rng_state
 from lazyten.support.errors import ArgumentError
 
 
@@ -68,9 +62,7 @@ class Bernoulli(OfTwo, ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
-        probs: Tensor = self.probs
-        return probs
+        return self.probs
 
     @property
     def mode(self) -> Tensor:
@@ -80,26 +72,20 @@ class Bernoulli(OfTwo, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
-        found: Tensor = self.probs * (1 - self.probs)
-        return found
+        return self.probs * (1 - self.probs)
 
     def _drawn(self, shape: Size) -> Tensor:
-        drawn: Tensor = (uniform_like(shape, self.probs) < self.probs).to(self.probs.dtype)
-        return drawn
+        return (uniform_like(shape, self.probs) < self.probs).to(self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         logits: Tensor = self.logits
         return logits * value - softplus(logits)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return softplus(self.logits) - self.logits * self.probs
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """See Distribution."""
         return listed(self, arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
 
@@ -123,35 +109,27 @@ class Geometric(OfTwo):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return 1.0 / self.probs - 1.0
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
-        zeros: Tensor = self.probs * 0
-        return zeros
+        return self.probs * 0
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
-        found: Tensor = (1.0 / self.probs - 1.0) / self.probs
-        return found
+        return (1.0 / self.probs - 1.0) / self.probs
 
     def _drawn(self, shape: Size) -> Tensor:
         return (uniform_like(shape, self.probs).log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         probs: Tensor = self.probs
         none = (probs == 1) & (value == 0)
         return value * (-choose(none, 0.0, probs)).log1p() + probs.log()
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
-        found: Tensor = (softplus(self.logits) - self.logits * self.probs) / self.probs
-        return found
+        return (softplus(self.logits) - self.logits * self.probs) / self.probs
 
 
 class _Counted(OfTwo):
@@ -209,7 +187,6 @@ class Binomial(_Counted):
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         return constraints.integer_interval(0, self.total_count)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
@@ -227,17 +204,14 @@ class Binomial(_Counted):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.total_count * self.probs
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return ((self.total_count + 1) * self.probs).floor().minimum(self.total_count)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.total_count * self.probs * (1 - self.probs)
 
     def _drawn(self, shape: Size) -> Tensor:
@@ -247,7 +221,6 @@ class Binomial(_Counted):
         return (tries & (number < self.total_count)).to(self._param.dtype).sum(0)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         return in_float64(_binomial_log_prob, self.total_count, self.logits, value)
 
@@ -278,28 +251,21 @@ class NegativeBinomial(_Counted):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
-        found: Tensor = self.total_count * self.logits.exp()
-        return found
+        return self.total_count * self.logits.exp()
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
-        found: Tensor = ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
-        return found
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
-        found: Tensor = self.mean / (-self.logits).sigmoid()
-        return found
+        return self.mean / (-self.logits).sigmoid()
 
     def _drawn(self, shape: Size) -> Tensor:
         rate = standard_gamma(self.total_count, shape) * self.logits.exp()
         return poisson_variables(choose(self.total_count > 0, rate, 0.0), shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         return in_float64(_negative_binomial_log_prob, self.total_count, self.logits, value)
 
@@ -322,23 +288,19 @@ class Poisson(ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.rate
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.rate.floor()
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.rate
 
     def _drawn(self, shape: Size) -> Tensor:
         return poisson_variables(self.rate, shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         return in_float64(lambda rate, x: x.xlogy(rate) - rate - (x + 1).lgamma(), self.rate, value)

@@ -164,8 +164,7 @@ class Distribution:
                 made.__dict__[name] = value.expand(*batch_shape, *value.shape[own:]) \
                     if isinstance(value, Tensor) else value
         made._batch_shape = Size(batch_shape)
-        result: Self = made
-        return result
+        return made
 
     def _get_checked_instance(self, cls: type[Any], _instance: Any = None) -> Any:
         """What a subclass's expand() makes its result of: _instance, or one without values.

@@ -175,7 +175,6 @@ class ComposeTransform(Transform):
         return y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         total: Tensor | None = None
         axes = self.domain.event_dim
         for part in self.parts:
@@ -187,13 +186,11 @@ class ComposeTransform(Transform):
         return x * 0 if total is None else total
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of y."""
         for part in self.parts:
             shape = part.forward_shape(shape)
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of x."""
         for part in reversed(self.parts):
             shape = part.inverse_shape(shape)
         return shape
@@ -219,7 +216,6 @@ class ExpTransform(Transform):
         return y.log()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return x
 
 
@@ -239,7 +235,6 @@ class PowerTransform(Transform):
         return y**(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return (self.exponent * y / x).abs().log()
 
 
@@ -262,7 +257,6 @@ class SigmoidTransform(Transform):
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return -softplus(-x) - softplus(x)
 
 
@@ -278,7 +272,6 @@ class SoftplusTransform(Transform):
         return (-(-y).expm1()).log() + y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return -softplus(-x)
 
 
@@ -294,7 +287,6 @@ class TanhTransform(Transform):
         return y.atanh()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
 
 
@@ -323,7 +315,6 @@ class AffineTransform(Transform):
 
     @property
     def event_dim(self) -> int:
-        """How many axes one value has."""
         return self._event_dim
 
     @property
@@ -338,7 +329,6 @@ class AffineTransform(Transform):
         return (y - self.loc) / self.scale
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         size = self.scale.abs().log() if isinstance(self.scale, Tensor) else math.log(
             abs(self.scale))
         return sum_rightmost(x * 0 + size, self.event_dim)
@@ -379,13 +369,10 @@ class IndependentTransform(Transform):
         return self.base_transform._inv_call(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.count)
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of y."""
         return self.base_transform.forward_shape(shape)
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of x."""
         return self.base_transform.inverse_shape(shape)

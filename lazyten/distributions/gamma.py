@@ -48,24 +48,20 @@ class Gamma(ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.concentration / self.rate
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return ((self.concentration - 1) / self.rate).clamp(min=0)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.concentration / self.rate**2
 
     def _drawn(self, shape: Size) -> Tensor:
         return standard_gamma(self.concentration, shape) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(as_tensor(value, dtype=self.rate.dtype,
                                                 device=self.rate.device))
         return in_float64(lambda a, rate, x: a.xlogy(rate) + (a - 1).xlogy(x) - rate * x
@@ -76,7 +72,6 @@ class Gamma(ExponentialFamily):
         return self.concentration.igamma(self.rate * self._validate_sample(value))
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return gamma_entropy(self.concentration) - self.rate.log()
 
 
@@ -118,7 +113,6 @@ class InverseGamma(Gamma):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.rate / (self.concentration + 1)
 
     @property
@@ -135,12 +129,10 @@ class InverseGamma(Gamma):
         return self.concentration.igammac(self.rate / self._validate_sample(value))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return in_float64(lambda a, rate, x: a.xlogy(rate) - (a + 1) * x.log() - rate / x
                           - a.lgamma(), self.concentration, self.rate, self._validate_sample(value))
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         a = self.concentration
         return gamma_entropy(a) - 2 * a.digamma() + self.rate.log()
 
@@ -161,12 +153,10 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.concentration / self.concentration.sum(-1, keepdim=True)
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         less = (self.concentration - 1).clamp(min=0.0)
         at_ends = (self.concentration < 1).all(-1, keepdim=True)  # then as good as any other
         first = one_hot(less.argmax(-1), less.shape[-1]).to(less.dtype)
@@ -174,7 +164,6 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         total = self.concentration.sum(-1, keepdim=True)
         return self.concentration * (total - self.concentration) / (total**2 * (total + 1))
 
@@ -183,12 +172,10 @@ class Dirichlet(ExponentialFamily):
         return drawn / drawn.sum(-1, keepdim=True)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return in_float64(lambda a, x: (a - 1).xlogy(x).sum(-1) + a.sum(-1).lgamma()
                           - a.lgamma().sum(-1), self.concentration, self._validate_sample(value))
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         a, count = self.concentration, self.concentration.shape[-1]
         total = a.sum(-1)
         return gamma_entropy(a).sum(-1) - gamma_entropy(total) - (count - 1) * total.digamma()
@@ -213,17 +200,14 @@ class Beta(ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.concentration1 / (self.concentration1 + self.concentration0)
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self._dirichlet.mode[..., 0]
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total**2 * (total + 1))
 
@@ -231,12 +215,10 @@ class Beta(ExponentialFamily):
         return self._dirichlet._drawn(Size((*shape, 2)))[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         return self._dirichlet.log_prob(stack([value, 1 - value], -1))
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return self._dirichlet.entropy()
 
 
@@ -260,7 +242,6 @@ class StudentT(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.loc
 
     @property
@@ -275,12 +256,10 @@ class StudentT(Distribution):
         return self.loc + self.scale * x * (self.df / chi2).sqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         y = (self._validate_sample(value) - self.loc) / self.scale
         return in_float64(_student_log_density, self.df, y) - self.scale.log()
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         half = self.df / 2
         more = gamma_entropy(half) - gamma_entropy(half + 0.5) + (half + 0.5).digamma() \
             - 1.5 * half.digamma()  # what the beta function and the digammas are together
@@ -326,7 +305,6 @@ class FisherSnedecor(Distribution):
         return (above / below).clamp(min=finfo(self.df1.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return in_float64(_fisher_log_density, self.df1, self.df2, self._validate_sample(value))
 
 

@@ -7,24 +7,9 @@ from typing import Any
 
 from lazyten.distributions.categorical import Categorical, OneHotCategorical
 from lazyten.distributions.composed import Independent
-from lazyten.distributions.continuous import (
-    Exponential,
-    HalfCauchy,
-    HalfNormal,
-    Uniform,
-)
-from lazyten.distributions.discrete import (
-    Bernoulli,
-    Binomial,
-    Geometric,
-    Poisson,
-)
-from lazyten.distributions.distribution import (
-    Distribution,
-    choose,
-    in_float64,
-    sum_rightmost,
-)
+from lazyten.distributions.continuous import Exponential, HalfCauchy, HalfNormal, Uniform
+from lazyten.distributions.discrete import Bernoulli, Binomial, Geometric, Poisson
+from lazyten.distributions.distribution import Distribution, choose, in_float64, sum_rightmost
 from lazyten.distributions.gamma import Beta, Dirichlet, Gamma
 from lazyten.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
 from lazyten.distributions.matrices import LowRankMultivariateNormal, Wishart
@@ -90,8 +75,7 @@ def _wisharts(p: Wishart, q: Wishart) -> Tensor:
 @register_kl(Bernoulli, Bernoulli)
 def _bernoullis(p: Bernoulli, q: Bernoulli) -> Tensor:
     one = p.probs * (softplus(-q.logits) - softplus(-p.logits))
-    found: Tensor = one + (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
-    return found
+    return one + (1 - p.probs) * (softplus(q.logits) - softplus(p.logits))
 
 
 @register_kl(Categorical, Categorical)
@@ -131,8 +115,7 @@ def _cauchys(p: Cauchy, q: Cauchy) -> Tensor:
 
 @register_kl(Geometric, Geometric)
 def _geometrics(p: Geometric, q: Geometric) -> Tensor:
-    found: Tensor = -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
-    return found
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
 
 
 @register_kl(Poisson, Poisson)

@@ -42,12 +42,10 @@ class LocationScale(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.loc
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.loc
 
 
@@ -56,12 +54,10 @@ class Normal(LocationScale, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.scale**2
 
     @property
     def stddev(self) -> Tensor:
-        """The standard deviation."""
         return self.scale
 
     def _drawn(self, shape: Size) -> Tensor:
@@ -69,20 +65,16 @@ class Normal(LocationScale, ExponentialFamily):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         z = self._standard(value)
         return -z * z / 2 - self.scale.log() - math.log(2 * math.pi) / 2
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return 0.5 * (1 + (self._standard(value) / math.sqrt(2)).erf())
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
 
@@ -91,12 +83,10 @@ class Laplace(LocationScale):
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return 2 * self.scale**2
 
     @property
     def stddev(self) -> Tensor:
-        """The standard deviation."""
         return math.sqrt(2) * self.scale
 
     def _drawn(self, shape: Size) -> Tensor:
@@ -105,21 +95,17 @@ class Laplace(LocationScale):
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return -(2 * self.scale).log() - self._standard(value).abs()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         z = self._standard(value)
         return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         term = value - 0.5
         return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return 1 + (2 * self.scale).log()
 
 
@@ -140,19 +126,15 @@ class Cauchy(LocationScale):
         return self.loc + ((uniform_like(shape, self.loc) - 0.5) * math.pi).tan() * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return -math.log(math.pi) - self.scale.log() - (self._standard(value)**2).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return self._standard(value).atan() / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return ((value - 0.5) * math.pi).tan() * self.scale + self.loc
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return math.log(4 * math.pi) + self.scale.log()
 
 
@@ -161,17 +143,14 @@ class Gumbel(LocationScale):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.loc + self.scale * EULER
 
     @property
     def stddev(self) -> Tensor:
-        """The standard deviation."""
         return (math.pi / math.sqrt(6)) * self.scale
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self.stddev**2
 
     def _drawn(self, shape: Size) -> Tensor:
@@ -179,20 +158,16 @@ class Gumbel(LocationScale):
         return self.loc - self.scale * (-u.log()).log()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         y = -self._standard(value)
         return y - y.exp() - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return (-(-self._standard(value)).exp()).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return self.loc - self.scale * (-value.log()).log()
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return self.scale.log() + (1 + EULER)
 
 
@@ -242,7 +217,6 @@ class GeneralizedPareto(LocationScale):
         return choose(zero, -z, -(c * z).log1p() / c)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         z, (c, zero) = self._standard(value), self._shape
         return -self.scale.log() - choose(zero, z, (1 + 1 / c) * (c * z).log1p())
 
@@ -251,14 +225,11 @@ class GeneralizedPareto(LocationScale):
         return (-self.log_survival_function(value).exp()).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         return -self.log_survival_function(value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         log, (c, zero) = (-value).log1p(), self._shape
         return self.loc + self.scale * choose(zero, -log, (-c * log).expm1() / c)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return self.scale.log() + self.concentration + 1

@@ -18,9 +18,9 @@ from lazyten.distributions.distribution import (
 )
 from lazyten.distributions.gamma import Beta
 from lazyten.distributions.multivariate import (
+    NormalVectors,
+    OfCovariance,
     cholesky,
-    covariance_of,
-    inverse_of,
     one_matrix,
     scale_of,
     solve_lower,
@@ -76,7 +76,6 @@ class LKJCholesky(Distribution):
         return cat([below, below[..., :1] * 0], -1) + diagonal.diag_embed()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         c, rest = self.concentration, self.dim - 1
         number = arange(rest, dtype=c.dtype, device=c.device)
@@ -87,7 +86,7 @@ class LKJCholesky(Distribution):
         return density - size
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """Sums of df matrices x x^T of normal vectors x of mean 0; give the covariance of x, its
     inverse, or its Cholesky factor scale_tril."""
 
@@ -131,19 +130,8 @@ class Wishart(ExponentialFamily):
         """The Cholesky factor of the covariance."""
         return scale_of(self.__dict__)
 
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance of the vectors."""
-        return covariance_of(self.scale_tril)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return inverse_of(self.scale_tril)
-
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.df[..., None, None] * self.covariance_matrix
 
     @property
@@ -171,7 +159,6 @@ class Wishart(ExponentialFamily):
         return lower @ lower.mT
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         factor = cholesky(self._validate_sample(value))
         size = self._event_shape[0]
         tril: Tensor = self.scale_tril
@@ -192,22 +179,19 @@ class Wishart(ExponentialFamily):
         return slopes + size * math.log(2) + 2 * log_diagonal(self.scale_tril)
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         size = self._event_shape[0]
         return self._log_normalizer() + self.df * size / 2 \
             - (self.df - size - 1) / 2 * self._mean_log_determinant()
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(NormalVectors):
     """Normal vectors whose covariance is cov_factor @ cov_factor^T and a diagonal cov_diag: the
     work grows with the rank, by M. A. Woodbury's formula for the inverse."""
 
-    has_rsample = True
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real_vector,
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1)}
-    support: Constraint = constraints.real_vector
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor,
                  validate_args: bool | None = None) -> None:
@@ -222,22 +206,11 @@ class LowRankMultivariateNormal(Distribution):
         super().__init__(batch, loc.shape[-1:], validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """See Distribution."""
         event = self._event_shape[0]
         return LowRankMultivariateNormal(
             self.loc.expand(*batch_shape, event),
             self.cov_factor.expand(*batch_shape, *self.cov_factor.shape[-2:]),
             self.cov_diag.expand(*batch_shape, event), False)
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The most likely value."""
-        return self.loc
 
     @property
     def variance(self) -> Tensor:
@@ -277,18 +250,12 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + moved + self.cov_diag.sqrt() * apart
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         gap = self._validate_sample(value) - self.loc
         lower, scaled = self._capacitance
         along: Tensor = (scaled @ gap.unsqueeze(-1)).squeeze(-1)
         square = (gap.square() / self.cov_diag).sum(-1) - squared_length(lower, along)
-        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
+        return self._log_density(square)
 
     @property
     def _log_size(self) -> Tensor:
-        """Half of the log of the covariance's determinant."""
         return log_diagonal(self._capacitance[0]) + 0.5 * self.cov_diag.log().sum(-1)
-
-    def entropy(self) -> Tensor:
-        """See Distribution."""
-        return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size

@@ -100,16 +100,57 @@ def _batch_mv(bmat: Tensor, bvec: Tensor) -> Tensor:
 _batch_mahalanobis = squared_length
 
 
-class MultivariateNormal(Distribution):
+class OfCovariance(Distribution):
+    """By a covariance, the inverse of that, or its Cholesky factor, which it has."""
+
+    scale_tril: Any
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return covariance_of(self.scale_tril)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance."""
+        return inverse_of(self.scale_tril)
+
+
+class NormalVectors(Distribution):
+    """Normal vectors around loc, with a size: half of the log of the covariance's determinant."""
+
+    has_rsample = True
+    support: Constraint = constraints.real_vector
+    loc: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def _log_size(self) -> Tensor:
+        raise NotImplementedError
+
+    def _log_density(self, square: Tensor) -> Tensor:
+        """square: x^T (covariance)^-1 x, of a value's distance x from loc."""
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
+
+    def entropy(self) -> Tensor:
+        return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size
+
+
+class MultivariateNormal(OfCovariance, NormalVectors):
     """Normal vectors of a mean and a covariance: give its matrix, the inverse of that, or its
     Cholesky factor scale_tril, which spares the work of finding it."""
 
-    has_rsample = True
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky}
-    support: Constraint = constraints.real_vector
 
     def __init__(self, loc: Tensor, covariance_matrix: Tensor | None = None,
                  precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
@@ -134,26 +175,6 @@ class MultivariateNormal(Distribution):
         factor: Tensor = self._unbroadcasted_scale_tril
         return factor.expand(*self.batch_shape, *factor.shape[-2:])
 
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        return covariance_of(self.scale_tril)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        return inverse_of(self.scale_tril)
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        """The most likely value."""
-        return self.loc
-
     @property
     def variance(self) -> Tensor:
         """The variance of each number."""
@@ -171,11 +192,5 @@ class MultivariateNormal(Distribution):
         return tril.diagonal(dim1=-2, dim2=-1).log().sum(-1).expand(self.batch_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         gap = self._validate_sample(value) - self.loc
-        square = squared_length(self._unbroadcasted_scale_tril, gap)
-        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + square) - self._log_size
-
-    def entropy(self) -> Tensor:
-        """See Distribution."""
-        return 0.5 * self._event_shape[0] * (1 + math.log(2 * math.pi)) + self._log_size
+        return self._log_density(squared_length(self._unbroadcasted_scale_tril, gap))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lazyten.distributions import constraints
-from lazyten.distributions.categorical import Categorical
+from lazyten.distributions.categorical import OfCategorical
 from lazyten.distributions.constraints import Constraint
 from lazyten.distributions.discrete import Bernoulli, OfTwo
 from lazyten.distributions.distribution import (
@@ -37,21 +37,18 @@ class RelaxedBernoulli(Distribution):
         super().__init__(self._bernoulli.batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """See Distribution."""
         return RelaxedBernoulli(self.temperature, logits=self.logits.expand(*batch_shape),
                                 validate_args=False)
 
     @property
     def probs(self) -> Tensor:
         """How likely 1 is."""
-        probs: Tensor = self._bernoulli.probs
-        return probs
+        return self._bernoulli.probs
 
     @property
     def logits(self) -> Tensor:
         """log(probs / (1 - probs))."""
-        logits: Tensor = self._bernoulli.logits
-        return logits
+        return self._bernoulli.logits
 
     def _drawn(self, shape: Size) -> Tensor:
         u = clamp_probs(uniform_like(shape, self.logits))
@@ -59,7 +56,6 @@ class RelaxedBernoulli(Distribution):
         return ((u.log() - (-u).log1p() + p.log() - (-p).log1p()) / self.temperature).sigmoid()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         value = self._validate_sample(value)
         x = value.log() - (-value).log1p()
         gap = self.logits - x * self.temperature
@@ -71,7 +67,7 @@ def _log(temperature: Tensor | float) -> Tensor | float:
     return temperature.log() if isinstance(temperature, Tensor) else math.log(temperature)
 
 
-class RelaxedOneHotCategorical(Distribution):
+class RelaxedOneHotCategorical(OfCategorical):
     """Probabilities, nearer to one 1 and zeros the lower the temperature: the Gumbel softmax."""
 
     has_rsample = True
@@ -80,33 +76,17 @@ class RelaxedOneHotCategorical(Distribution):
     def __init__(self, temperature: Tensor | float, probs: Any = None, logits: Any = None,
                  validate_args: bool | None = None) -> None:
         self.temperature = temperature
-        self._categorical = Categorical(probs, logits, validate_args)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:],
-                         validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """See Distribution."""
         logits = self.logits.expand(*batch_shape, *self.event_shape)
         return RelaxedOneHotCategorical(self.temperature, logits=logits, validate_args=False)
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        probs: Tensor = self._categorical.probs
-        return probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Logs of the probabilities."""
-        logits: Tensor = self._categorical.logits
-        return logits
 
     def _drawn(self, shape: Size) -> Tensor:
         gumbels = -(-clamp_probs(uniform_like(shape, self.logits)).log()).log()
         return ((self.logits + gumbels) / self.temperature).softmax(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         log = self._validate_sample(value).log()
         count = self.event_shape[0]
         score = self.logits - log * self.temperature
@@ -155,13 +135,11 @@ class ContinuousBernoulli(OfTwo, ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         slopes = tuple(2 * k * c for k, c in enumerate(SERIES, 1))
         return 0.5 + 0.5 * self._by_half(slopes, 1, lambda y: 1 / y.tanh() - 1 / y)
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         curves = tuple(2 * k * (2 * k - 1) * c for k, c in enumerate(SERIES, 1))
         return 0.25 * self._by_half(curves, 0, lambda y: (1 / y)**2 - 4 * (
             (-2 * y.abs()).exp() / (-2 * y.abs()).expm1()**2))
@@ -170,12 +148,9 @@ class ContinuousBernoulli(OfTwo, ExponentialFamily):
         return self.icdf(uniform_like(shape, self.logits))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
-        found: Tensor = self._validate_sample(value) * self.logits - self._log_size
-        return found
+        return self._validate_sample(value) * self.logits - self._log_size
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         x, (slope, even) = self._validate_sample(value).clamp(min=0.0, max=1.0), self._slope
         size = slope.abs()  # of the density that falls; that which grows is its mirror image
         place = choose(slope > 0, 1 - x, x)
@@ -183,7 +158,6 @@ class ContinuousBernoulli(OfTwo, ExponentialFamily):
         return choose(even, x, choose(slope > 0, 1 - below, below))
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         slope, even = self._slope
         size = slope.abs()
         below = choose(slope > 0, 1 - value, value)
@@ -197,5 +171,4 @@ class ContinuousBernoulli(OfTwo, ExponentialFamily):
         return choose(even, 1.0, self.logits), even
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return self._log_size - self.mean * self.logits

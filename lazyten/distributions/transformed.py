@@ -56,7 +56,6 @@ class TransformedDistribution(Distribution):
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         if not self.transforms:
             return self.base_dist.support
         last = self.transforms[-1].codomain
@@ -64,7 +63,6 @@ class TransformedDistribution(Distribution):
         return constraints.independent(last, more) if more > 0 else last
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
-        """See Distribution."""
         made = super().expand(batch_shape, _instance)
         made.base_dist = self.base_dist.expand(batch_shape)
         return made
@@ -76,7 +74,6 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         y = self._validate_sample(value)
         found: Tensor | float = 0.0
         axes = len(self.event_shape)
@@ -90,14 +87,12 @@ class TransformedDistribution(Distribution):
         return sum_rightmost(self.base_dist.log_prob(y), more) + found
 
     def cdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         sign: Tensor | float = 1.0
         for transform in reversed(self.transforms):
             value, sign = transform._inv_call(value), sign * transform.sign
         return sign * (self.base_dist.cdf(value) - 0.5) + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        """See Distribution."""
         sign: Tensor | float = 1.0
         for transform in self.transforms:
             sign = sign * transform.sign
@@ -128,22 +123,18 @@ class LogNormal(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return (self.loc + self.scale**2 / 2).exp()
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return (self.loc - self.scale**2).exp()
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         square = self.scale**2
         return square.expm1() * (2 * self.loc + square).exp()
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return self.base_dist.entropy() + self.loc
 
 
@@ -159,12 +150,10 @@ class Pareto(TransformedDistribution):
                          [ExpTransform(), AffineTransform(0, self.scale)], validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """See Distribution."""
         return Pareto(self.scale.expand(*batch_shape), self.alpha.expand(*batch_shape), False)
 
     @property
     def support(self) -> Constraint:
-        """What values may be."""
         return constraints.greater_than_eq(self.scale)
 
     @property
@@ -175,7 +164,6 @@ class Pareto(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
         return self.scale
 
     @property
@@ -185,7 +173,6 @@ class Pareto(TransformedDistribution):
         return self.scale**2 * a / ((a - 1)**2 * (a - 2))
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
 
@@ -203,13 +190,11 @@ class Weibull(TransformedDistribution):
                          [PowerTransform(inverse), AffineTransform(0, self.scale)], validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """See Distribution."""
         return Weibull(self.scale.expand(*batch_shape), self.concentration.expand(*batch_shape),
                        False)
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self.scale * (1 + self.concentration.reciprocal()).lgamma().exp()
 
     @property
@@ -220,13 +205,11 @@ class Weibull(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         inverse = self.concentration.reciprocal()
         return self.scale**2 * ((1 + 2 * inverse).lgamma().exp()
                                 - (2 * (1 + inverse).lgamma()).exp())
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         inverse = self.concentration.reciprocal()
         return EULER * (1 - inverse) + (self.scale * inverse).log() + 1
 
@@ -248,7 +231,6 @@ class Kumaraswamy(TransformedDistribution):
                           PowerTransform(self.concentration1.reciprocal())], validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """See Distribution."""
         return Kumaraswamy(self.concentration1.expand(*batch_shape),
                            self.concentration0.expand(*batch_shape), False)
 
@@ -259,7 +241,6 @@ class Kumaraswamy(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        """The mean."""
         return self._moment(1)
 
     @property
@@ -271,11 +252,9 @@ class Kumaraswamy(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        """The variance."""
         return self._moment(2) - self.mean**2
 
     def entropy(self) -> Tensor:
-        """See Distribution."""
         a, b = self.concentration1, self.concentration0
         return 1 - 1 / b + (1 - 1 / a) * ((b + 1).digamma() + EULER) - a.log() - b.log()
 

@@ -55,7 +55,6 @@ class StickBreakingTransform(Transform):
         return known.log() - left.log() + self._even(known)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         x = x - self._even(x)
         return (y[..., :-1].log() - softplus(x)).sum(-1)
 
@@ -66,11 +65,9 @@ class StickBreakingTransform(Transform):
         return (count - arange(count, dtype=x.dtype, device=x.device)).log()
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of y."""
         return Size((*shape[:-1], shape[-1] + 1))
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of x."""
         return Size((*shape[:-1], shape[-1] - 1))
 
 
@@ -109,7 +106,6 @@ class CorrCholeskyTransform(Transform):
         return Size((*shape[:-1], size, size))
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of x."""
         return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
 
 
@@ -124,8 +120,7 @@ def _placed(x: Tensor, size: int) -> Tensor:
 def _below(y: Tensor, diagonal: int = -1) -> Tensor:
     """(..., n, n) -> the elements below, row after row."""
     rows, columns = tril_indices(y.shape[-1], y.shape[-1], diagonal, device=y.device)
-    found: Tensor = y[..., rows, columns]
-    return found
+    return y[..., rows, columns]
 
 
 class LowerCholeskyTransform(Transform):
@@ -175,15 +170,12 @@ class ReshapeTransform(Transform):
         return y.reshape(*self.inverse_shape(y.shape))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return x.new_zeros(x.shape[:x.ndim - len(self.in_shape)])
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of y."""
         return self._reshaped(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of x."""
         return self._reshaped(shape, self.out_shape, self.in_shape)
 
     def _reshaped(self, shape: Sequence[int], before: Size, after: Size) -> Size:
@@ -247,7 +239,6 @@ class CatTransform(_SideBySide):
 
     @property
     def event_dim(self) -> int:
-        """How many axes one value has."""
         return max(t.event_dim for t in self.transforms)
 
     def _parts(self, x: Tensor) -> list[Tensor]:
@@ -258,7 +249,6 @@ class CatTransform(_SideBySide):
         return cat(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         found = [sum_rightmost(part, self.event_dim - t.event_dim) for t, part in zip(
             self.transforms, self._jacobians(x, y), strict=True)]
         dim = (self.dim - x.ndim if self.dim >= 0 else self.dim) + self.event_dim
@@ -286,7 +276,6 @@ class StackTransform(_SideBySide):
         return stack(parts, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return stack(self._jacobians(x, y), self.dim)
 
 
@@ -307,7 +296,6 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.icdf(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """See Transform."""
         return self.distribution.log_prob(x)
 
 

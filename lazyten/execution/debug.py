@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from weakref import WeakSet
 
+from lazyten.ir.inspection import dump
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import Node, dump, toposort
+from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.schedule.schedule import Schedule
 from lazyten.storage.device import Program

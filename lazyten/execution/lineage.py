@@ -11,7 +11,7 @@ from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.indexing import apply
-from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math.gradients import freed, written_over
 from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
 from lazyten.support.grad_mode import is_grad_enabled
@@ -51,14 +51,14 @@ class Lineage:
             node = apply(moves, storage.node)
             if self.carrier is not None or storage.requires_grad:
                 node = make(Op.DETACH, node.dtype, (node,))
-        return ew.freed(node) if self.was_freed else node
+        return freed(node) if self.was_freed else node
 
     def _carried(self, storage: Storage, carrier: Node) -> Node:
         """The storage's value with the carrier's gradients: the same node until the value changes,
         as hooks are for nodes."""
         value = storage.node
         if self._node is None or self._version != storage.version or storage.shared is not None:
-            self._node, self._version = ew.written_over(carrier, value), storage.version
+            self._node, self._version = written_over(carrier, value), storage.version
         return self._node
 
     def write(self, value: Node) -> None:

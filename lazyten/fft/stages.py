@@ -14,8 +14,7 @@ from lazyten.frontend.tensor import Tensor
 def transformed(x: Tensor, axis: int, plan: Plan) -> Tensor:
     """The transform along an axis of pairs (.., 2), or of real numbers if the plan is for these;
     gives pairs, or if the plan's whole is not wanted, real numbers."""
-    found: Tensor = _along(x, axis, _shape_of(plan), plan.tables)
-    return found
+    return _along(x, axis, _shape_of(plan), plan.tables)
 
 
 def _shape_of(plan: Plan) -> tuple[Any, ...]:

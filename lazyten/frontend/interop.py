@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend.core.forms import in_floats, or_by_form
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -112,9 +113,7 @@ class Capsule:
 
 def to_dlpack(tensor: Tensor) -> Any:
     """A tensor's values as a capsule, which `from_dlpack` takes once."""
-    if not isinstance(tensor, Tensor):
-        raise DTypeError(f"to_dlpack: {type(tensor).__name__} {tensor!r:.40} is not a tensor; wrap "
-                         f"it in lazyten.tensor()")
+    tensors_given("to_dlpack", tensor)
     return tensor.__dlpack__()
 
 

@@ -10,7 +10,10 @@ Files, in reading order:
   error bound.
 - movement.py: Movement ops: what they do to shapes, and where each element of the result comes
   from.
+- arguments.py: What some ops have as their argument: loop variables, kernel arguments, checked
+  positions.
 - node.py: The one node class of both levels: interned, frozen, compared with `is`.
+- inspection.py: Nodes looked at: checked, and written as text, a line each.
 - unknown.py: Arrays that a graph is made for before they are known: examples, cotangents,
   tangents.
 - evaluation.py: What GRAPH nodes are worth, in NumPy: the op table's meanings, and movement by
@@ -20,6 +23,8 @@ Files, in reading order:
   state on.
 - numbers.py: Graphs taken apart into their numbers and all the rest, and put together with other
   numbers.
+- number_tape.py: Numbers of Python that differ from time to time: inputs of a program, not a
+  program each.
 - collective.py: Collectives: values that the ranks of a group make together, each of what it has
   itself.
 - kernel_text.py: A kernel from its text: reads what `lazyten.ir.kernel.computation` writes.

@@ -147,5 +147,4 @@ def collectives(order: Iterable[Node]) -> list[Node]:
 def collective_of(kernel: Kernel) -> Collective | None:
     """The collective that a step of a schedule is, if it is one and no kernel of a device."""
     root = kernel.outputs[0]
-    found: Collective | None = root.arg if root.op is Op.COLLECTIVE else None
-    return found
+    return root.arg if root.op is Op.COLLECTIVE else None

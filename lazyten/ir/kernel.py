@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, dump, make, toposort
+from lazyten.ir.inspection import dump
+from lazyten.ir.node import Node, make, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.location import Location
 

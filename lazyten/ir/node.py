@@ -16,67 +16,11 @@ from weakref import ref
 from lazyten.ir import dtype as dt
 from lazyten.ir import movement
 from lazyten.ir.dtype import DType, Scalar
-from lazyten.ir.ops import COMBINERS, IDENTITY_OPS, LOOP_ONLY, MOVEMENT, SPECS, Op
+from lazyten.ir.ops import COMBINERS, IDENTITY_OPS, LOOP_ONLY, MOVEMENT, SPECS, Op, OpSpec
 from lazyten.support.errors import ComplexError, DTypeError, InternalError
 from lazyten.support.location import Location, Place, located, user_place
 
 Shape = tuple[int, ...]
-
-
-class Range(NamedTuple):
-    """RANGE's argument: a loop variable 0 <= i < extent.
-
-    kind: 'loop' a plain loop, 'reduce' a loop of an ACCUMULATE, 'block' one whose iterations are
-    combined apart, 'unroll' one instance a value (a register tile), 'vector' the lanes of a vector
-    register, 'parallel' a loop that threads share, 'local' the work items of a group, 'serial' a
-    loop whose iterations may store to one place, and so stays as it is.
-    `order` sorts loops, outermost first.
-    """
-
-    order: tuple[int, ...]
-    extent: int
-    kind: str
-
-
-class Param(NamedTuple):
-    """PARAM's argument: kernel argument number `slot`, a flat array of `size` elements.
-
-    held: it has a block of a value, other elements for each block.
-    """
-
-    slot: int
-    size: int
-    held: bool = False
-
-
-class IndexBound(NamedTuple):
-    """CHECKED's argument: 0 <= index < size, or -size <= index where it may count `from_end`.
-
-    The others tell what the user knows it as: an index or a label, on an axis, for an operation.
-    """
-
-    operation: str
-    axis: int
-    size: int
-    from_end: bool = True
-    called: str = "index"
-
-
-class ValueBound(NamedTuple):
-    """CHECKED's argument where it has flags: all are 0, or the `operation`'s `rule` is broken."""
-
-    operation: str
-    rule: str
-    size: int = 1
-    from_end: bool = False
-
-
-class LocalArray(NamedTuple):
-    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
-
-    number: int
-    size: int
-    buffers: int = 1
 
 
 class History(NamedTuple):
@@ -173,7 +117,7 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
         node = found()
         if node is not None:
             return node
-    shape = _shape_of(op, dtype, src, arg)
+    shape = shape_of(op, dtype, src, arg)
     node = object.__new__(Node)
     _set_op(node, op)
     _set_dtype(node, dtype)
@@ -199,28 +143,15 @@ def _bits(value: Scalar) -> Hashable:
     return (type(value), value)
 
 
-def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
+def shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
+    """The shape of a node with these fields; InternalError if they are off."""
     if dtype.kind == "c":
         raise ComplexError
     if op in MOVEMENT:
         return movement.out_shape(op, src[0].shape, arg)
     spec = SPECS.get(op)
     if spec is not None:
-        if len(src) != spec.arity:
-            raise InternalError(f"{op.name} takes {spec.arity} operands, not {len(src)}: {src}")
-        shape, first = src[-1].shape, src[-1].dtype
-        for s in src:
-            if s.shape != shape:
-                raise InternalError(f"{op.name} of different shapes: {src}")
-            if s.dtype is not first and (op is not Op.WHERE or s is not src[0]):
-                raise InternalError(f"{op.name} of different dtypes: {src}")
-        if first.kind not in spec.takes or (op is Op.WHERE and src[0].dtype is not dt.bool_):
-            _refuse_stored(op.name.lower(), first)
-            raise InternalError(f"{op.name} does not take {[s.dtype.name for s in src]}")
-        wanted = first if spec.gives == "same" else dt.bool_ if spec.gives == "bool" else dtype
-        if dtype is not wanted:
-            raise InternalError(f"{op.name} of {first.name} does not give {dtype.name}")
-        return shape
+        return _elementwise_shape(op, spec, dtype, src)
     if op is Op.CONST:
         return tuple(arg[1])
     if op is Op.IOTA:
@@ -246,6 +177,24 @@ def _shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
     if op in LOOP_ONLY:
         return ()
     raise InternalError(f"no shape rule for {op.name}")
+
+
+def _elementwise_shape(op: Op, spec: OpSpec, dtype: DType, src: tuple[Node, ...]) -> Shape:
+    if len(src) != spec.arity:
+        raise InternalError(f"{op.name} takes {spec.arity} operands, not {len(src)}: {src}")
+    shape, first = src[-1].shape, src[-1].dtype
+    for s in src:
+        if s.shape != shape:
+            raise InternalError(f"{op.name} of different shapes: {src}")
+        if s.dtype is not first and (op is not Op.WHERE or s is not src[0]):
+            raise InternalError(f"{op.name} of different dtypes: {src}")
+    if first.kind not in spec.takes or (op is Op.WHERE and src[0].dtype is not dt.bool_):
+        _refuse_stored(op.name.lower(), first)
+        raise InternalError(f"{op.name} does not take {[s.dtype.name for s in src]}")
+    wanted = first if spec.gives == "same" else dt.bool_ if spec.gives == "bool" else dtype
+    if dtype is not wanted:
+        raise InternalError(f"{op.name} of {first.name} does not give {dtype.name}")
+    return shape
 
 
 def _refuse_stored(operation: str, dtype: DType) -> None:
@@ -515,58 +464,3 @@ def consumers(order: Sequence[Node]) -> dict[Node, list[Node]]:
 def ranges_of(roots: Iterable[Node]) -> Iterator[Node]:
     """The RANGE nodes under `roots`, in visit order."""
     return (n for n in toposort(roots) if n.op is Op.RANGE)
-
-
-# ---- checking ------------------------------------------------------------------------------------
-
-def verify(roots: Sequence[Node], level: str) -> None:
-    """Raise InternalError unless all nodes are well-formed and of `level`, 'graph' or 'loop'."""
-    for node in toposort(roots):
-        loop = node.op in LOOP_ONLY
-        graph = not loop and node.op not in SPECS and node.op is not Op.CONST
-        if level == "graph" and loop or level == "loop" and graph:
-            raise InternalError(f"{node.op.name} does not belong to the {level} level:\n"
-                                f"{dump([node])}")
-        if _shape_of(node.op, node.dtype, node.src, node.arg) != node.shape:
-            raise InternalError(f"shape of {node} is off")
-        if level == "loop" and node.shape != ():
-            raise InternalError(f"{node} has a shape, but the loop level is about single elements")
-        if node.op in (Op.LOAD, Op.STORE):
-            memory = (Op.PARAM,) if node.op is Op.STORE else (Op.PARAM, Op.STAGE)
-            if node.src[0].op not in memory or node.src[1].dtype is not dt.INDEX:
-                raise InternalError(f"{node} needs a param and an index: {node.src}")
-            valid = node.src[2:] if node.op is Op.LOAD else node.src[3:]
-            if any(v.dtype is not dt.bool_ for v in valid):
-                raise InternalError(f"{node}'s validity is not a bool: {valid}")
-        if node.op is Op.ACCUMULATE and any(r.op is not Op.RANGE for r in node.src[1:]):
-            raise InternalError(f"{node} accumulates over {node.src[1:]}, which are not all ranges")
-
-
-# ---- printing ------------------------------------------------------------------------------------
-
-def _format_arg(node: Node) -> str:
-    if node.op is Op.CONST:
-        return f" {node.value}"
-    if node.op in (Op.CAST, Op.BITCAST) or node.arg is None:
-        return ""
-    if node.op is Op.REDUCE:
-        return f" {node.arg[0].name} axes={list(node.arg[1])}"
-    if isinstance(node.arg, Op):
-        return f" {node.arg.name}"
-    if isinstance(node.arg, Range):
-        return f" {node.arg.kind}{'.'.join(map(str, node.arg.order))} < {node.arg.extent}"
-    if isinstance(node.arg, Param | LocalArray):
-        return f" {node.arg[0]} size={node.arg.size}"
-    return f" {getattr(node.arg, '__name__', node.arg)}"
-
-
-def dump(roots: Sequence[Node]) -> str:
-    """One line a node, sources first, named %0, %1, ... in visit order: equal on every machine."""
-    names: dict[Node, str] = {}
-    lines = []
-    for node in toposort(roots):
-        names[node] = f"%{len(names)}"
-        sources = " ".join(names[s] for s in node.src)
-        lines.append(f"{names[node]:>5} = {node.op.name}{_format_arg(node)}"
-                     f"{' ' + sources if sources else ''} : {node.dtype.name}{list(node.shape)}")
-    return "\n".join(lines)

@@ -31,15 +31,7 @@ from lazyten.linalg.powers import matrix_exp, matrix_power, tensorinv, tensorsol
 from lazyten.linalg.products import cross, diagonal, matmul, multi_dot, vander, vecdot
 from lazyten.linalg.reflections import householder_product
 from lazyten.linalg.solving import det, inv, inv_ex, slogdet, solve, solve_ex, solve_triangular
-from lazyten.linalg.spectra import (
-    eigh,
-    eigvalsh,
-    lstsq,
-    matrix_rank,
-    pinv,
-    svd,
-    svdvals,
-)
+from lazyten.linalg.spectra import eigh, eigvalsh, lstsq, matrix_rank, pinv, svd, svdvals
 from lazyten.linalg.triangles import (
     cholesky,
     cholesky_ex,

@@ -13,8 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from lazyten.autograd.custom_function import FunctionContext
 from lazyten.autograd.for_examples import examples_of
+from lazyten.autograd.function_context import FunctionContext
 from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.complexes.computing import from_array
 from lazyten.frontend.tensor import Tensor

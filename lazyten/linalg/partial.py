@@ -14,12 +14,7 @@ from lazyten.frontend.limits import finfo
 from lazyten.frontend.random_functions import randn
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import (
-    Array,
-    check_matrix,
-    check_same_type,
-    takes_matrices,
-)
+from lazyten.linalg.host import Array, check_matrix, check_same_type, takes_matrices
 from lazyten.linalg.solving import solve_triangular
 from lazyten.linalg.spectra import eigh, svd
 from lazyten.linalg.triangles import cholesky, qr

@@ -51,8 +51,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     if count < 2:
         raise ArgumentError(f"linalg.vander: N={count}; give 2 or more")
     powers = array_functions.vander(x.reshape(x.numel()), count, increasing=True)
-    result: Tensor = powers.reshape(*x.shape, count)
-    return result
+    return powers.reshape(*x.shape, count)
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:

@@ -11,13 +11,7 @@ from lazyten.frontend.complexes.making import complex
 from lazyten.frontend.functions import eye, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import (
-    Array,
-    BatchedError,
-    check_matrix,
-    check_same_type,
-    takes_matrices,
-)
+from lazyten.linalg.host import Array, BatchedError, check_matrix, check_same_type, takes_matrices
 from lazyten.linalg.results import InvEx, Slogdet, SolveEx
 from lazyten.support.errors import GradientError, ShapeError
 
@@ -283,7 +277,6 @@ def logdet(input: Tensor) -> Tensor:
     angle as its imaginary part. (`lt.logdet`.)"""
     sign, logarithm = slogdet(input)
     if sign.is_complex():
-        found: Tensor = complex(logarithm, sign.angle())
-        return found
+        return complex(logarithm, sign.angle())
     result: Tensor = where(sign < 0, logarithm.new_full((), float("nan")), logarithm)
     return result

@@ -11,13 +11,7 @@ from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.linalg import host
-from lazyten.linalg.host import (
-    Array,
-    adjoint,
-    check_matrix,
-    check_same_type,
-    takes_matrices,
-)
+from lazyten.linalg.host import Array, adjoint, check_matrix, check_same_type, takes_matrices
 from lazyten.linalg.results import SVD, Eigh, Lstsq
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, GradientError, ShapeError

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
+from lazyten.frontend.methods.conversion import where_to
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
@@ -168,7 +169,7 @@ class Module(StateMethods):
         to(lt.float64), to('cpu', lt.float64), to(other_tensor), each with non_blocking after it.
         memory_format changes nothing: a kernel reads weights in the order that suits it. In place;
         gives this module."""
-        device, dtype = where_to(args, device, dtype)
+        dtype, device, _ = where_to(args, dtype, device)
         if dtype is not None and not as_dtype(dtype).is_float:
             raise DTypeError(f"to of {type(self).__name__}: parameters cannot be "
                              f"{as_dtype(dtype).name}; use a float type")
@@ -245,18 +246,6 @@ class Module(StateMethods):
         rows += [f"  ({name}): {_indented(repr(module))}"
                  for name, module in self._modules.items()]
         return "\n".join([f"{self._get_name()}(", *rows, ")"])
-
-
-def where_to(args: tuple[Any, ...], device: str | None, dtype: Any) -> tuple[str | None, Any]:
-    """The device and the dtype that arguments of `to` by position name, or those given by name."""
-    for arg in args[:len(args) - (type(args[-1]) is bool)] if args else ():
-        if isinstance(arg, Tensor):
-            device, dtype = arg.device, arg.dtype
-        elif isinstance(arg, str) and arg not in dt.BY_NAME:
-            device = arg
-        elif arg is not None:
-            dtype = arg
-    return device, dtype
 
 
 def _indented(text: str) -> str:

@@ -67,8 +67,7 @@ class Parameter(Tensor):
         if found is None:
             storage = self._copied_storage(memo)
             found = memo[id(self)] = self._around(storage, self._moves, self.requires_grad)
-        result: Parameter = found
-        return result
+        return found
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
@@ -87,8 +86,7 @@ class ComplexParameter(ComplexTensor, Parameter):
         if found is None:
             found = memo[id(self)] = object.__new__(type(self))
             found._parts, found._collected = self._parts.__deepcopy__(memo), None
-        result: ComplexParameter = found
-        return result
+        return found
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{ComplexTensor.__repr__(self)}"

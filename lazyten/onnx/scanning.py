@@ -143,8 +143,7 @@ def scanned(step: Step, rows: Tensors, states: Tensors, others: Tensors, *,
 
 def _tensor(node: Any, like: lt.Tensor) -> lt.Tensor:
     """What a step reads, where another tensor is."""
-    found: lt.Tensor = Handle._of(node, like._storage.device)
-    return found
+    return Handle._of(node, like._storage.device)
 
 
 def _run(body: Graph, record: Record, captured: Mapping[str, Value], states: Tensors,

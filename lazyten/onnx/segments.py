@@ -135,8 +135,7 @@ def _reduced(reduction: Reduction, rows: lt.Tensor, inside: lt.Tensor,
 
 def _inside(places: Array, size: int) -> Array:
     """Where a slice of an axis begins or ends."""
-    found: Array = np.clip(np.where(places < 0, places + size, places), 0, size)
-    return found
+    return np.clip(np.where(places < 0, places + size, places), 0, size)
 
 
 def _rounded(length: int) -> int:

@@ -244,8 +244,7 @@ class CompiledOptimizer(Optimizer):
         key = (name, number, age, dtype, like._storage.device)
         if trace is None:
             memory = self._held(key).memory(compute())
-            result: Tensor = Tensor._of(memory.node(()), like.device)
-            return result
+            return Tensor._of(memory.node(()), like.device)
         if key not in self._traced_scalars:
             node = trace.host_input(lambda: np.array([compute()], dtype.numpy), dtype, 1,
                                     like.device, f"{name}_{number}" if number else name)

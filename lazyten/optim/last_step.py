@@ -195,8 +195,7 @@ def _counts(optimizer: Stepping) -> list[int]:
 
 def _states_of(optimizer: Stepping, params: Sequence[Tensor]) -> list[State]:
     """Their states; the same one of all that have none."""
-    found: list[State] = [state or _NO_STATE for state in map(optimizer._states.get, params)]
-    return found
+    return [state or _NO_STATE for state in map(optimizer._states.get, params)]
 
 
 def names_of(states: Sequence[State]) -> list[str]:

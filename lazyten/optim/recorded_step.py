@@ -41,7 +41,8 @@ from lazyten.optim.param_groups import Group
 from lazyten.optim.step_numbers import HeldNumber, Key, Numbers, Owner, scalar_type
 from lazyten.storage import levels
 from lazyten.storage.deferred import Deferred, know
-from lazyten.storage.frames import Frame, NeedsValue, here
+from lazyten.storage.frames import Frame, here
+from lazyten.storage.placeholder import NeedsValue
 from lazyten.storage.storage import UNMARKED, Storage
 from lazyten.support.errors import LazytenError
 from lazyten.support.grad_mode import no_grad

@@ -176,7 +176,6 @@ class SWALR(LRScheduler):
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         step = self._step_count - 1
         step = max(1, step) if self.anneal_epochs == 0 else step
         before, now = self._share(step - 1), self._share(step)

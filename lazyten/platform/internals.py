@@ -5,9 +5,9 @@ from contextlib import nullcontext
 from typing import Any
 
 from lazyten.frontend.core import overriding
+from lazyten.frontend.methods.conversion import where_to
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import as_dtype
-from lazyten.nn.module import where_to
 from lazyten.pytorch.refusals import Refused, class_of_nothing
 from lazyten.random import Generator as Generator
 from lazyten.storage import levels
@@ -54,7 +54,7 @@ class _nn:
                   non_blocking: bool = False, memory_format: Any = None
                   ) -> tuple[Any, Any, bool, Any]:
         """The arguments of a module's `to`: device, dtype, non_blocking, memory_format."""
-        where, kind = where_to(args, device, dtype)
+        kind, where, _ = where_to(args, dtype, device)
         return (None if where is None else Device(where), None if kind is None else as_dtype(kind),
                 non_blocking, memory_format)
 

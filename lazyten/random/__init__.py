@@ -266,8 +266,7 @@ def host_words(count: int, generator: Generator | None = None) -> tuple[Array, A
 def host_uniform(count: int, generator: Generator | None = None) -> Array:
     """What `uniform` gives as float32, flat, worked out by NumPy."""
     words, _ = host_words(count, generator)
-    numbers: Array = (words >> 8).astype(np.float32) * np.float32(2.0**-24)
-    return numbers
+    return (words >> 8).astype(np.float32) * np.float32(2.0**-24)
 
 
 def uniform(shape: Shape, dtype: DType, device: str, generator: Generator | None = None) -> Node:

@@ -27,7 +27,8 @@ from types import CellType
 from typing import Any, NamedTuple
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, Range, index, make, toposort
+from lazyten.ir.arguments import Range
+from lazyten.ir.node import Node, index, make, toposort
 from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
 from lazyten.symbolic.index_moves import both, source_indices
 

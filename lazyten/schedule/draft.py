@@ -7,7 +7,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, dump, verify
+from lazyten.ir.inspection import dump, verify
+from lazyten.ir.node import Node
 from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.fusion import FusedKernel
 from lazyten.schedule.steps import Step

@@ -22,16 +22,7 @@ from typing import Protocol
 from lazyten.ir.collective import Collective, collectives
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
-from lazyten.ir.node import (
-    Node,
-    consumers,
-    make,
-    rebuild,
-    reshape,
-    rewrite,
-    toposort,
-    unshaped,
-)
+from lazyten.ir.node import Node, consumers, make, rebuild, reshape, rewrite, toposort, unshaped
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import ALIGNED, Body, unrolled
 from lazyten.schedule.cost import StoredValue

@@ -13,8 +13,9 @@ from typing import Any
 from lazyten.execution.debug import flops, traffic
 from lazyten.execution.plans.plan import Plan, scheduled
 from lazyten.ir.collective import collective_of
+from lazyten.ir.inspection import dump
 from lazyten.ir.kernel import Kernel, held_values
-from lazyten.ir.node import Node, dump, toposort
+from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
 from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule

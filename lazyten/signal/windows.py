@@ -71,37 +71,25 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True,
                    requires_grad)
 
 
-def _of_cosines(name: str, weights: Sequence[float], meaning: str) -> Callable[..., Tensor]:
-    """The window of fixed weights of cosines."""
+def _fixed(name: str, values: Callable[[Array, int], Array], meaning: str) -> Callable[..., Tensor]:
+    """The window of values that nothing but their places tell."""
     @making
     def window(M: int, *, sym: bool = True, dtype: DTypeLike | None = None,
                device: str | None = None, requires_grad: bool = False) -> Tensor:
-        return _window(M, sym, _cosines(weights), name, dtype, device, requires_grad)
+        return _window(M, sym, values, name, dtype, device, requires_grad)
     window.__name__, window.__qualname__, window.__doc__ = name, name, meaning
     return window
 
 
-hamming = _of_cosines("hamming", (0.54, 0.46), "0.54 - 0.46 cos(t).")
-hann = _of_cosines("hann", (0.5, 0.5), "0.5 - 0.5 cos(t).")
-blackman = _of_cosines("blackman", (0.42, 0.5, 0.08), "0.42 - 0.5 cos(t) + 0.08 cos(2 t).")
-nuttall = _of_cosines("nuttall", (0.3635819, 0.4891775, 0.1365995, 0.0106411),
-                      "Four cosines (A. Nuttall, IEEE Trans. ASSP 29, 1981).")
-
-
-@making
-def bartlett(M: int, *, sym: bool = True, dtype: DTypeLike | None = None,
-             device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """A triangle from 0 to 1 and back."""
-    return _window(M, sym, lambda n, last: 1 - np.abs(2 * n / last - 1), "bartlett", dtype, device,
-                   requires_grad)
-
-
-@making
-def cosine(M: int, *, sym: bool = True, dtype: DTypeLike | None = None,
-           device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """Half a period of a sine."""
-    return _window(M, sym, lambda n, last: np.sin(math.pi * (n + 0.5) / (last + 1)), "cosine",
-                   dtype, device, requires_grad)
+hamming = _fixed("hamming", _cosines((0.54, 0.46)), "0.54 - 0.46 cos(t).")
+hann = _fixed("hann", _cosines((0.5, 0.5)), "0.5 - 0.5 cos(t).")
+blackman = _fixed("blackman", _cosines((0.42, 0.5, 0.08)), "0.42 - 0.5 cos(t) + 0.08 cos(2 t).")
+nuttall = _fixed("nuttall", _cosines((0.3635819, 0.4891775, 0.1365995, 0.0106411)),
+                 "Four cosines (A. Nuttall, IEEE Trans. ASSP 29, 1981).")
+bartlett = _fixed("bartlett", lambda n, last: 1 - np.abs(2 * n / last - 1),
+                  "A triangle from 0 to 1 and back.")
+cosine = _fixed("cosine", lambda n, last: np.sin(math.pi * (n + 0.5) / (last + 1)),
+                "Half a period of a sine.")
 
 
 @making

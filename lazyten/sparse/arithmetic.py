@@ -34,8 +34,7 @@ def each_once(x: Any) -> Any:
 
 def coordinates(x: Any) -> CooTensor:
     """A sparse tensor in coordinates."""
-    made: CooTensor = x.in_coordinates() if isinstance(x, CompressedTensor) else x
-    return made
+    return x.in_coordinates() if isinstance(x, CompressedTensor) else x
 
 
 def _function(name: str, is_linear: bool) -> Callable[..., Any]:

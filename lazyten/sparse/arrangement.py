@@ -9,12 +9,13 @@ import numpy as np
 from lazyten.frontend import functions
 from lazyten.frontend.core.forms import sparse_form
 from lazyten.frontend.core.keywords import sparse_csc, sparse_csr
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.sparse.compressed import CompressedTensor, compressed
 from lazyten.sparse.coordinates import CooTensor, coo
 from lazyten.sparse.making import to_dense
-from lazyten.sparse.tensors import read, tensors_given, whole_numbers
+from lazyten.sparse.tensors import read, whole_numbers
 from lazyten.support.errors import (
     IndexingError,
     NoAxisError,

@@ -6,7 +6,8 @@ from typing import Any
 
 from lazyten.frontend.core.forms import is_sparse, sparse_form
 from lazyten.frontend.functions import zeros_like
-from lazyten.frontend.tensor import KINDS, DTypeLike, Tensor
+from lazyten.frontend.methods.conversion import where_to
+from lazyten.frontend.tensor import KINDS, DTypeLike
 from lazyten.ir import dtype as dt
 from lazyten.sparse import arithmetic
 from lazyten.sparse.making import to_dense
@@ -29,13 +30,7 @@ def to(self: Any, *args: Any, dtype: DTypeLike | None = None, device: Any = None
             raise SparseLayoutError("to of a dense tensor with a sparse one for a dtype or a "
                                     "device: give its dtype and its device")
         return self.to(args[0].device, args[0].dtype)
-    for arg in args:
-        if isinstance(arg, Tensor):
-            dtype, device = arg.dtype, arg.device
-        elif isinstance(arg, str) and arg not in dt.BY_NAME:
-            device = arg
-        elif not isinstance(arg, bool) and arg is not None:
-            dtype = arg
+    dtype, device, copy = where_to(args, dtype, device, copy)
     values = self._elements.to(dtype=dtype, device=device)
     if values is self._elements:
         return self.clone() if copy else self

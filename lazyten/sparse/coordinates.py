@@ -133,8 +133,7 @@ def flat(places: Tensor, size: Sequence[int]) -> Tensor:
 
 def checked(index: Tensor, n: int) -> Tensor:
     """Indices of an axis of n elements, which are checked when they are computed."""
-    found: Tensor = index._unary(lambda x: losses.checked_labels(x, "sparse", 0, n))
-    return found
+    return index._unary(lambda x: losses.checked_labels(x, "sparse", 0, n))
 
 
 def added_up(values: Tensor, groups: Tensor, count: int) -> Tensor:
@@ -143,8 +142,7 @@ def added_up(values: Tensor, groups: Tensor, count: int) -> Tensor:
     if values.dtype is dt.bool_:
         return added_up(values.to(dtype=dt.uint8), groups, count) > 0
     start = functions.zeros(count, *values.shape[1:], dtype=values.dtype, device=values.device)
-    total: Tensor = start.index_add(0, groups, values)
-    return total
+    return start.index_add(0, groups, values)
 
 
 def _sorted(where: Array, size: Sequence[int]) -> tuple[Array, Array | None, Array]:

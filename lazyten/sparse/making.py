@@ -70,8 +70,7 @@ def _values(values: Any, dtype: DTypeLike | None, device: str | None) -> Tensor:
         if is_sparse(values):
             raise SparseLayoutError("values of a sparse tensor are a dense one; use values() of it")
         return values.to(dtype=dtype, device=device)
-    made: Tensor = functions.tensor(values, dtype=dtype, device=device)
-    return made
+    return functions.tensor(values, dtype=dtype, device=device)
 
 
 def _whole(indices: Any, device: Any, name: str) -> Tensor:
@@ -166,8 +165,7 @@ def at(x: Tensor, places: Tensor) -> Tensor:
     """(nnz, ..): the elements of a dense tensor at these indices of its first axes."""
     if not places.shape[0]:
         return x.unsqueeze(0).expand(places.shape[1], *x.shape)
-    found: Tensor = x[tuple(places[axis] for axis in range(places.shape[0]))]
-    return found
+    return x[tuple(places[axis] for axis in range(places.shape[0]))]
 
 
 def _compressed(x: Any, layout: Layout) -> CompressedTensor:

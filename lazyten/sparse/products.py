@@ -7,6 +7,7 @@ import numpy as np
 
 from lazyten.frontend import functions
 from lazyten.frontend.core.forms import is_sparse, sparse_form
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.sparse.arithmetic import coordinates
@@ -14,7 +15,7 @@ from lazyten.sparse.arrangement import transpose
 from lazyten.sparse.compressed import CompressedTensor, compressing
 from lazyten.sparse.coordinates import CooTensor, added_up, checked, coo, flat
 from lazyten.sparse.making import to_sparse
-from lazyten.sparse.tensors import SparseTensor, is_traced, read, tensors_given, whole_numbers
+from lazyten.sparse.tensors import SparseTensor, is_traced, read, whole_numbers
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError, SparseLayoutError
 
 REDUCTIONS = "sum", "mean", "amax", "amin"
@@ -184,8 +185,7 @@ def sparse_mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     each = x._elements.unsqueeze(1) * mat2.index_select(0, columns)
     start = functions.zeros(x.shape[0], mat2.shape[1], dtype=x.dtype, device=x.device)
     wide = rows.unsqueeze(1).expand(each.shape)
-    found: Tensor = start.scatter_reduce(0, wide, each, reduce, include_self=False)
-    return found
+    return start.scatter_reduce(0, wide, each, reduce, include_self=False)
 
 
 def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:

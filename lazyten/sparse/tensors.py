@@ -303,15 +303,6 @@ def read(x: Tensor, operation: str) -> Array:
     return x.detach()._as_array().astype(np.int64, copy=False)
 
 
-def tensors_given(operation: str, *values: Any) -> None:
-    """DTypeError for what is no tensor."""
-    for x in values:
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"{operation}: {type(x).__name__} {x!r:.40} is not a tensor; wrap it "
-                             f"in lazyten.tensor()")
-
-
 def whole_numbers(array: Array, device: Any) -> Tensor:
     """int64 numbers as a tensor."""
-    made: Tensor = Tensor._copy_of(np.ascontiguousarray(array, np.int64), device=device)
-    return made
+    return Tensor._copy_of(np.ascontiguousarray(array, np.int64), device=device)

@@ -17,38 +17,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from sys import getrefcount
 from threading import get_ident, local
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, Protocol, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.autodiff import hooks
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, toposort, unshaped
 from lazyten.ir.ops import Op
-from lazyten.storage.placeholder import Placeholder
+from lazyten.storage.placeholder import NeedsValue, Source
 from lazyten.storage.storage import Buffer, Piece, Storage, remember
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
-
-
-class NeedsValue(BaseException):
-    """An operation that is being recorded asks for a value, which a template has not."""
-
-
-class Source(Placeholder):
-    """Number `number` of the memory that a frame reads."""
-
-    __slots__ = ()
-
-    @property
-    def handle(self) -> NoReturn:
-        """A kernel is to read it."""
-        raise NeedsValue
-
-    def numpy(self) -> NoReturn:
-        """Python is to read it."""
-        raise NeedsValue
-
-    view = numpy
 
 
 class Rule(Protocol):

@@ -1,7 +1,7 @@
 """What stands in a graph where memory will be, when the graph is computed with other values."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -62,3 +62,24 @@ class Placeholder:
                            "Python side effect, so it has no value; return it from the function "
                            "instead")
         return self.memory
+
+
+class NeedsValue(BaseException):
+    """An operation that is being recorded asks for a value, which a template has not."""
+
+
+class Source(Placeholder):
+    """Number `number` of the memory that a frame reads."""
+
+    __slots__ = ()
+
+    @property
+    def handle(self) -> NoReturn:
+        """A kernel is to read it."""
+        raise NeedsValue
+
+    def numpy(self) -> NoReturn:
+        """Python is to read it."""
+        raise NeedsValue
+
+    view = numpy

@@ -20,7 +20,7 @@ from lazyten.ir import ops
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import History, Node, Shape, make, reshape, set_history, unshaped
 from lazyten.ir.ops import Op
-from lazyten.operators.math.elementwise import freed, written_over
+from lazyten.operators.math.gradients import freed, written_over
 from lazyten.storage import levels, tracing
 from lazyten.storage.device import executor
 from lazyten.storage.shared_memory import SharedMemory

@@ -48,8 +48,7 @@ def _parts(node: Node) -> Sequence[Node]:
 def _form(node: Node) -> Affine:
     if node.op is Op.CONST and node.shape == ():
         return {}, int(node.value)
-    found: Affine = node.form or ({node: 1}, 0)
-    return found
+    return node.form or ({node: 1}, 0)
 
 
 def _combine(node: Node) -> Affine | None:

@@ -50,8 +50,7 @@ def _keep(node: Node, simple: Node) -> Node:
 
 
 def _simple(node: Node) -> Node:
-    found: Node = node if node.simple is True else node.simple
-    return found
+    return node if node.simple is True else node.simple
 
 
 def _parts(node: Node) -> Sequence[Node]:

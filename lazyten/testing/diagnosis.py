@@ -130,8 +130,7 @@ def errors_in_ulp(got: Array, exact: Array, dtype: DType, scale: Array | None = 
         exponent = np.maximum(np.frexp(size)[1] - 1, LEAST_EXPONENT[dtype.name])
         unit = np.ldexp(np.ones((), wide), exponent - (dtype.significand_bits - 1))
         distance = np.abs(found - exact) / unit
-    errors: Array = np.where(finite, distance, np.where(differs(found, rounded), np.inf, 0))
-    return errors
+    return np.where(finite, distance, np.where(differs(found, rounded), np.inf, 0))
 
 
 def is_subnormal(values: Array, dtype: DType) -> Array:

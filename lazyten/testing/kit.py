@@ -26,8 +26,7 @@ MODULE = re.compile(r"test_(\d\d)_(\w+)$")
 
 def advice(text: str) -> Callable[[Any], Any]:
     """Marks a check: the likely cause where it fails, if its failure says nothing better."""
-    mark: Callable[[Any], Any] = pytest.mark.advice(text)
-    return mark
+    return pytest.mark.advice(text)
 
 
 # ---- options -------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import numpy as np
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
+from lazyten.ir.inspection import dump
 from lazyten.ir.kernel import Kernel
-from lazyten.ir.node import dump
 from lazyten.runtimes.checks.origins import findings
 from lazyten.runtimes.checks.violations import raise_first
 from lazyten.storage.device import Executor, MemoryStats, Program

@@ -16,12 +16,7 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.execution import debug
 from lazyten.runtimes.contract import program_text, refusal
 from lazyten.runtimes.opencl.compile_worker import binary, build, log
-from lazyten.runtimes.opencl.compiler import (
-    Compiler,
-    EndedError,
-    RefusedError,
-    UnavailableError,
-)
+from lazyten.runtimes.opencl.compiler import Compiler, EndedError, RefusedError, UnavailableError
 from lazyten.runtimes.opencl.devices import describe, package
 from lazyten.support.disk_cache import pack, unpack
 from lazyten.support.errors import CompileError

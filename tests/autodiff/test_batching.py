@@ -17,9 +17,11 @@ from lazyten.autodiff.batching import batch
 from lazyten.autodiff.gradient import vjp
 from lazyten.autodiff.vmap_rules import SAME_FOR_ALL, VMAP
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import IndexBound
 from lazyten.ir.evaluation import evaluate
+from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import IndexBound, Node, const, make, reshape, toposort, unshaped, verify
+from lazyten.ir.node import Node, const, make, reshape, toposort, unshaped
 from lazyten.ir.ops import LOOP_ONLY, Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import scans, special

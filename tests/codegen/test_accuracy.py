@@ -21,9 +21,10 @@ from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2, Target
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
+from lazyten.ir.arguments import Param
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
-from lazyten.ir.node import Node, Param, cast, elementwise, index, make, toposort
+from lazyten.ir.node import Node, cast, elementwise, index, make, toposort
 from lazyten.ir.ops import SPECS, Op
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decided_kernels import some
 from hypothesis import example, given
 from hypothesis import strategies as st
 from kernel_checks import computed
@@ -31,10 +32,6 @@ def kernel_of(tensor: lt.Tensor) -> Kernel:
     inputs = [(b.dtype, b.size) for b in graph.buffers]
     step, = schedule(graph.normalized(), inputs).steps
     return step.kernel
-
-
-def some(*shape: int, dtype: lt.DType = lt.float32) -> lt.Tensor:
-    return lt.tensor(np.zeros(shape), dtype=dtype)
 
 
 @pytest.mark.slow

@@ -22,10 +22,10 @@ from lazyten.codegen.optimize.optimize import UNROLLS, choose
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2, Target
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Range
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import (
     Node,
-    Range,
     cast,
     const,
     elementwise,

@@ -14,19 +14,9 @@ from lazyten.codegen.numerics.decompose import decompose
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
+from lazyten.ir.arguments import Param, Range
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import (
-    Node,
-    Param,
-    Range,
-    cast,
-    const,
-    elementwise,
-    index,
-    make,
-    reduce,
-    toposort,
-)
+from lazyten.ir.node import Node, cast, const, elementwise, index, make, reduce, toposort
 from lazyten.ir.ops import ELEMENTWISE, SPECS, Op
 
 Array = np.ndarray[Any, Any]

@@ -18,11 +18,10 @@ from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Param, Range
 from lazyten.ir.kernel import Given, Kernel, Slot
 from lazyten.ir.node import (
     Node,
-    Param,
-    Range,
     const,
     elementwise,
     expand,

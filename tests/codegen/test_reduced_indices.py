@@ -15,7 +15,8 @@ import lazyten as lt
 from lazyten.codegen.loops import ranges
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, Param, index, make, toposort
+from lazyten.ir.arguments import Param
+from lazyten.ir.node import Node, index, make, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.simplify import simplify
 

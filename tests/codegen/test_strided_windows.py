@@ -17,17 +17,8 @@ import lazyten as lt
 from lazyten.codegen.loops.packing import is_packable, local_loads, packable_loads
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    Param,
-    cast,
-    const,
-    elementwise,
-    index,
-    make,
-    substitute,
-    toposort,
-)
+from lazyten.ir.arguments import Param
+from lazyten.ir.node import Node, cast, const, elementwise, index, make, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.nn import functional as F
 from lazyten.symbolic.simplify import simplify

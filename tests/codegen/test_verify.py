@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from window_loops import loop
 
 import lazyten as lt
 from lazyten.codegen.instructions.instructions import (
@@ -26,25 +27,11 @@ from lazyten.codegen.loops.verify_rewrites import verify_rewrite
 from lazyten.codegen.verify.accesses import is_within, verify_accesses
 from lazyten.codegen.verify.loops import verify_loops
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    Param,
-    Range,
-    cast,
-    const,
-    elementwise,
-    index,
-    make,
-    substitute,
-    toposort,
-)
+from lazyten.ir.arguments import Param, Range
+from lazyten.ir.node import Node, cast, const, elementwise, index, make, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.simplify import simplify
-
-
-def loop(order: int, extent: int, kind: str = "loop") -> Node:
-    return make(Op.RANGE, dt.INDEX, (), Range((order,), extent, kind))
 
 
 def row_major(*parts: tuple[Node, int]) -> Node:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import nvrtc
 import pytest
-from c_kernels import every_op, leaf
+from c_kernels import every_op, leaf, products
 from cuda_text import check as compile_for_cuda
 from graphs import SIZES, arrays, expressions
 from guarded_memory import run_guarded
@@ -25,7 +25,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, from_plain, structure, to_plain
-from lazyten.ir.node import Node, cast, elementwise, expand, index, make, reduce, reshape, rewrite
+from lazyten.ir.node import Node, cast, elementwise, expand, index, make, reduce, rewrite
 from lazyten.ir.ops import Op
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.storage.device import executor
@@ -255,13 +255,6 @@ def misplaced(monkeypatch: pytest.MonkeyPatch, op: Op, by: int) -> None:
         return make(op, node.dtype, (node.src[0], place, *node.src[2:]), node.arg)
     monkeypatch.setattr(pipeline, "lower", lambda kernel: rewrite([right(kernel)], off)[0])
     monkeypatch.delenv("LAZYTEN_VERIFY")  # which would refuse the kernel
-
-
-def products(m: int, k: int, n: int) -> Node:
-    a = expand(leaf(1, (m, 1, k), dt.float32), (m, n, k))
-    b = expand(make(Op.PERMUTE, dt.float32, (leaf(2, (1, k, n), dt.float32),), (0, 2, 1)),
-               (m, n, k))
-    return reshape(reduce(make(Op.MUL, dt.float32, (a, b)), Op.ADD, (2,)), (m, n))
 
 
 def transposed(m: int, n: int) -> Node:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import complex_numbers as numbers
 
 import lazyten as lt
 from lazyten.fft.plans import LONGEST, factors_of, smooth
@@ -12,12 +13,6 @@ from lazyten.fft.plans import LONGEST, factors_of, smooth
 Array = np.ndarray[Any, Any]
 LENGTHS = (1, 2, 3, 5, 8, 12, 30, 64, 97, 100, 256, 360, 521, 1000, 1024, 1042, 4096)
 """Among them primes, great ones, and numbers with a great prime factor."""
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    """Complex numbers of both signs."""
-    random = np.random.default_rng(seed)
-    return random.standard_normal(shape) + 1j * random.standard_normal(shape)
 
 
 def roundings(found: Array, wanted: Array, n: int) -> float:

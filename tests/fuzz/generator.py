@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
-from fuzz import (
-    rows_arrays,
-    rows_elementwise,
-    rows_further,
-    rows_modules,
-    rows_more,
-    rows_programs,
-)
+from fuzz import rows_arrays, rows_elementwise, rows_further, rows_modules, rows_more, rows_programs
 from fuzz.calls import BATCHED, CALLS, JITTED, NEEDS_FLOAT
 from fuzz.holes import FLOATS, UNSIGNED, NoFit, fill
 from fuzz.libraries import Lazyten, Names, default_device

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import normal
 from torch_if_there import torch
 
 import lazyten as lt
@@ -18,10 +19,6 @@ from lazyten.nn import functional as F
 
 HALVES = [lt.bfloat16, lt.float16]
 by_half = pytest.mark.parametrize("half", HALVES, ids=lambda d: d.name)
-
-
-def normal(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 A, B, V = normal(4, 6), normal(6, 4, seed=1), normal(6, seed=2)

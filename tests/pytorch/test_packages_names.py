@@ -75,12 +75,8 @@ def test_a_device_of_pytorchs_is_a_name_until_a_tensor_is_to_live_there(name: st
 
 
 def test_questions_of_what_is_under_way_have_answers() -> None:
-    from lazyten.fx.experimental.proxy_tensor import (  # type: ignore[import-not-found]
-        get_proxy_mode,
-    )
-    from lazyten.utils._python_dispatch import (  # type: ignore[import-not-found]
-        is_traceable_wrapper_subclass,
-    )
+    from lazyten.fx.experimental.proxy_tensor import get_proxy_mode  # type: ignore[import-not-found]
+    from lazyten.utils._python_dispatch import is_traceable_wrapper_subclass  # type: ignore[import-not-found]
     assert get_proxy_mode() is None and is_traceable_wrapper_subclass(lt.ones(1)) is False
 
 
@@ -96,10 +92,7 @@ def test_a_version_compares_as_one() -> None:
 
 
 def test_types_that_layers_are_annotated_with() -> None:
-    from lazyten.nn.common_types import (  # type: ignore[import-not-found]
-        _scalar_or_tuple_2_t,
-        _size_2_t,
-    )
+    from lazyten.nn.common_types import _scalar_or_tuple_2_t, _size_2_t  # type: ignore[import-not-found]
     assert _size_2_t == int | tuple[int, int] == _scalar_or_tuple_2_t[int]
 
 
@@ -132,10 +125,7 @@ def test_futures() -> None:
 
 
 def test_capsules_and_files() -> None:
-    from lazyten.serialization import (  # type: ignore[import-not-found]
-        add_safe_globals,
-        safe_globals,
-    )
+    from lazyten.serialization import add_safe_globals, safe_globals  # type: ignore[import-not-found]
     from lazyten.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[import-not-found]
     x = lt.arange(3.0)
     with pytest.warns(UserWarning, match="read-only"):  # as NumPy takes a capsule without a version

@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from public_functions import (
-    OUTSIDE,
-    Arguments,
-    arguments,
-    called,
-    functions,
-    made,
-    named,
-    tensors,
-)
+from public_functions import OUTSIDE, Arguments, arguments, called, functions, made, named, tensors
 from torch_if_there import torch
 
 import lazyten as lt

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import normal
 
 import lazyten as lt
 from lazyten import nn
@@ -12,10 +13,6 @@ from lazyten.nn import functional as F
 from lazyten.quantization import MinMax, MovingAverage, Observer, Percentile, convert, prepare
 
 Array = np.ndarray[Any, Any]
-
-
-def normal(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
 def held(x: Array, scale: np.float32, low: int, high: int) -> Array:

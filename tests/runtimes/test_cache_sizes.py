@@ -10,8 +10,9 @@ import pytest
 from lazyten.codegen.model.accesses import Access
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Range
 from lazyten.ir.kernel import Kernel, Slot
-from lazyten.ir.node import Range, make, reduce, reshape
+from lazyten.ir.node import make, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.runtimes.host import host

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decided_kernels import some
 from example_counts import examples
 from guarded_memory import Guarded
 from hypothesis import given
@@ -39,10 +40,6 @@ def held_shapes(made: Schedule) -> list[tuple[int, ...]]:
 
 def block_sizes(made: Schedule) -> list[tuple[int, int]]:
     return [v.arg for step in made.steps for v in held_values(step.kernel.outputs)]
-
-
-def some(*shape: int, dtype: lt.DType = lt.float32) -> lt.Tensor:
-    return lt.tensor(np.zeros(shape), dtype=dtype)
 
 
 def only_kernel(made: Schedule) -> Kernel:

@@ -10,6 +10,7 @@ from example_counts import examples
 from graphs import Array, arrays, compute, expressions, leaf
 from hypothesis import given
 from hypothesis import strategies as st
+from slot_graphs import array, matmul
 
 import lazyten as lt
 from lazyten import optim
@@ -38,10 +39,6 @@ from lazyten.storage.storage import Storage
 F32 = dt.float32
 
 
-def array(slot: int, *shape: int) -> Node:
-    return reshape(make(Op.BUFFER, F32, (), Slot(slot, int(np.prod(shape)))), shape)
-
-
 def plan(*roots: Node) -> Schedule:
     return schedule(roots, [(F32, 1 << 16)] * 4)
 
@@ -60,13 +57,6 @@ def roots_by_kernel(*roots: Node) -> list[set[int]]:
 
 def add(x: Node, value: float) -> Node:
     return elementwise(Op.ADD, x, const(value, F32, x.shape))
-
-
-def matmul(a: Node, b: Node) -> Node:
-    m, k, n = *a.shape, b.shape[1]
-    left = expand(reshape(a, (m, 1, k)), (m, n, k))
-    right = expand(reshape(move(Op.PERMUTE, b, (1, 0)), (1, n, k)), (m, n, k))
-    return reshape(reduce(elementwise(Op.MUL, left, right), Op.ADD, [2]), (m, n))
 
 
 # ---- what a kernel reads -------------------------------------------------------------------------

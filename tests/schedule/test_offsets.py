@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from slot_graphs import array
 
 import lazyten as lt
 from lazyten.ir import dtype as dt
 from lazyten.ir.evaluation import evaluate
-from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, const, elementwise, expand, make, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.schedule.offsets import without_offsets
@@ -21,10 +21,6 @@ from lazyten.schedule.schedule import schedule
 from lazyten.storage.device import executor
 
 F32 = dt.float32
-
-
-def array(slot: int, *shape: int) -> Node:
-    return reshape(make(Op.BUFFER, F32, (), Slot(slot, int(np.prod(shape)))), shape)
 
 
 def part(x: Node, axis: int, first: int, stop: int) -> Node:

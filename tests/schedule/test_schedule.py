@@ -6,12 +6,12 @@ import pytest
 from graphs import compute, leaf
 from hypothesis import given
 from hypothesis import strategies as st
+from slot_graphs import array, matmul
 
 import lazyten as lt
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, cast, const, elementwise, expand, make, move, reduce, reshape
+from lazyten.ir.node import Node, cast, const, elementwise, expand, move, reduce, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import convolutions
 from lazyten.operators.math import reductions
@@ -20,10 +20,6 @@ from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.schedule import Schedule, schedule
 
 F32 = dt.float32
-
-
-def array(slot: int, *shape: int, dtype: DType = F32) -> Node:
-    return reshape(make(Op.BUFFER, dtype, (), Slot(slot, int(np.prod(shape)))), shape)
 
 
 def plan(*roots: Node, inputs: int = 4) -> Schedule:
@@ -46,13 +42,6 @@ def layer_norm(x: Node) -> Node:
     squares = rows(elementwise(Op.MUL, d, d), Op.ADD)
     variance = elementwise(Op.MUL, squares, const(1 / n, F32, x.shape))
     return elementwise(Op.DIV, d, elementwise(Op.SQRT, variance))
-
-
-def matmul(a: Node, b: Node) -> Node:
-    m, k, n = *a.shape, b.shape[1]
-    left = expand(reshape(a, (m, 1, k)), (m, n, k))
-    right = expand(reshape(move(Op.PERMUTE, b, (1, 0)), (1, n, k)), (m, n, k))
-    return reshape(reduce(elementwise(Op.MUL, left, right), Op.ADD, [2]), (m, n))
 
 
 def relu(x: Node) -> Node:

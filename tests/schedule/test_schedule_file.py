@@ -15,17 +15,7 @@ from hypothesis import strategies as st
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Given, Slot
-from lazyten.ir.node import (
-    Node,
-    const,
-    elementwise,
-    expand,
-    make,
-    move,
-    reduce,
-    reshape,
-    toposort,
-)
+from lazyten.ir.node import Node, const, elementwise, expand, make, move, reduce, reshape, toposort
 from lazyten.ir.ops import Op
 from lazyten.schedule.schedule import Schedule, schedule
 from lazyten.schedule.schedule_file import read_schedule, write_schedule

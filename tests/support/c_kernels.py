@@ -6,7 +6,7 @@ import numpy as np
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
-from lazyten.ir.node import Node, make, reshape, substitute, toposort
+from lazyten.ir.node import Node, expand, make, reduce, reshape, substitute, toposort
 from lazyten.ir.ops import SPECS, Op
 
 
@@ -40,3 +40,11 @@ def _after_outputs(nodes: list[Node]) -> list[Node]:
     leaves = {n: make(Op.BUFFER, n.dtype, (), Slot(len(nodes) + n.arg.slot, n.arg.size))
               for n in toposort(nodes) if n.op is Op.BUFFER}
     return substitute(nodes, leaves)
+
+
+def products(m: int, k: int, n: int) -> Node:
+    """A matrix product of arguments 1 and 2."""
+    a = expand(leaf(1, (m, 1, k), dt.float32), (m, n, k))
+    b = expand(make(Op.PERMUTE, dt.float32, (leaf(2, (1, k, n), dt.float32),), (0, 2, 1)),
+               (m, n, k))
+    return reshape(reduce(make(Op.MUL, dt.float32, (a, b)), Op.ADD, (2,)), (m, n))

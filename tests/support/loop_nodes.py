@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, Range, const, elementwise, make
+from lazyten.ir.arguments import Range
+from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 
 

@@ -9,8 +9,9 @@ import numpy as np
 from lazyten.autodiff.gradient import vjp
 from lazyten.ir import dtype as dt
 from lazyten.ir.evaluation import evaluate
+from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, make, reshape, verify
+from lazyten.ir.node import Node, make, reshape
 from lazyten.ir.ops import Op
 
 Array = np.ndarray[Any, Any]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl
-from c_kernels import every_op, leaf
+from c_kernels import every_op, leaf, products
 from graphs import SIZES, expressions
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Given, Kernel
-from lazyten.ir.node import Node, elementwise, expand, index, make, reduce, reshape, rewrite
+from lazyten.ir.node import Node, elementwise, index, make, rewrite
 from lazyten.ir.ops import Op
 from lazyten.runtimes.opencl.opencl import OpenCLRuntime
 from lazyten.runtimes.opencl.targets import cpu_target
@@ -65,14 +65,6 @@ def started(mapping: str) -> OpenCLRuntime:
 
 
 # ---- kernels -------------------------------------------------------------------------------------
-
-def products(m: int, k: int, n: int) -> Node:
-    """A matrix product of arguments 1 and 2."""
-    a = expand(leaf(1, (m, 1, k), dt.float32), (m, n, k))
-    b = expand(make(Op.PERMUTE, dt.float32, (leaf(2, (1, k, n), dt.float32),), (0, 2, 1)),
-               (m, n, k))
-    return reshape(reduce(make(Op.MUL, dt.float32, (a, b)), Op.ADD, (2,)), (m, n))
-
 
 DECISIONS = ("tile(i0:3) vector(i1:8)", "vector(i1:8) stage(argument 2)",
              "tile(i0:2) vector(i1:4) stage(argument 1)", "unroll(r0.2:2) vector(r0.2:4)",

@@ -87,3 +87,13 @@ def assert_alike(found: Any, expected: Any, rel: float = 1e-6, abs: float = 1e-1
         assert type(found) is type(expected)
         assert found == (pytest.approx(expected, rel=rel, abs=abs, nan_ok=True)
                          if isinstance(expected, float) else expected)
+
+
+def normal(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def complex_numbers(*shape: int, seed: int = 0) -> Array:
+    """Complex numbers of both signs."""
+    random = np.random.default_rng(seed)
+    return random.standard_normal(shape) + 1j * random.standard_normal(shape)

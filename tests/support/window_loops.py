@@ -2,13 +2,8 @@
 from __future__ import annotations
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    Node,
-    Range,
-    elementwise,
-    index,
-    make,
-)
+from lazyten.ir.arguments import Range
+from lazyten.ir.node import Node, elementwise, index, make
 from lazyten.ir.ops import Op
 
 

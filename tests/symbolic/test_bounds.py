@@ -13,9 +13,11 @@ from loop_values import evaluate_at, grid
 
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
+from lazyten.ir.arguments import Param
 from lazyten.ir.dtype import DType
+from lazyten.ir.inspection import dump
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, Param, cast, const, dump, elementwise, index, make
+from lazyten.ir.node import Node, cast, const, elementwise, index, make
 from lazyten.ir.ops import Op
 from lazyten.symbolic.bounds import bounds, limits
 

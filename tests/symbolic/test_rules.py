@@ -11,8 +11,9 @@ from loop_values import Values, evaluate_at
 
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
+from lazyten.ir.arguments import Param
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Param, const, elementwise, index, make, toposort
+from lazyten.ir.node import Node, const, elementwise, index, make, toposort
 from lazyten.ir.ops import SPECS, Op
 from lazyten.symbolic.algebra import ALGEBRA, is_lossless
 from lazyten.symbolic.rules import (

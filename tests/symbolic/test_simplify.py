@@ -16,19 +16,10 @@ from loop_values import Values, evaluate_at, grid
 from lazyten.ir import dtype as dt
 from lazyten.ir import node as nodes
 from lazyten.ir import ops
+from lazyten.ir.arguments import Param, Range
 from lazyten.ir.dtype import Scalar
-from lazyten.ir.node import (
-    Node,
-    Param,
-    Range,
-    const,
-    dump,
-    elementwise,
-    index,
-    make,
-    set_simple,
-    toposort,
-)
+from lazyten.ir.inspection import dump
+from lazyten.ir.node import Node, const, elementwise, index, make, set_simple, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.simplify import simplify, simplify_all
 

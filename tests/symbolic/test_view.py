@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from lazyten.ir import dtype as dt
 from lazyten.ir import evaluation, movement, ops
+from lazyten.ir.arguments import Range
 from lazyten.ir.movement import Shape
-from lazyten.ir.node import Node, Range, const, elementwise, index, make, toposort
+from lazyten.ir.node import Node, const, elementwise, index, make, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic import view as views

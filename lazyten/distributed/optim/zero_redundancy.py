@@ -237,5 +237,4 @@ def _collected(own: dict[int, State], to: int, group: Group) -> Iterator[dict[in
 
 def _bytes(content: bytes) -> Tensor:
     values = np.frombuffer(content, np.uint8)
-    result: Tensor = Tensor._copy_of(values, dt.uint8, "cpu")
-    return result
+    return Tensor._copy_of(values, dt.uint8, "cpu")

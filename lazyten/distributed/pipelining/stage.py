@@ -9,14 +9,7 @@ from lazyten.autograd import backward
 from lazyten.distributed import state
 from lazyten.distributed.group import Group
 from lazyten.distributed.pipelining.programs import FORWARD, Compute, Pass
-from lazyten.distributed.pipelining.wires import (
-    Parcel,
-    Wire,
-    described,
-    exchanged,
-    hear,
-    tell,
-)
+from lazyten.distributed.pipelining.wires import Parcel, Wire, described, exchanged, hear, tell
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.support.errors import ArgumentError, LazytenError, ShapeError

@@ -12,16 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import (
-    IndexBound,
-    Node,
-    ValueBound,
-    cast,
-    const,
-    elementwise,
-    reduce,
-    reshape,
-)
+from lazyten.ir.arguments import IndexBound, ValueBound
+from lazyten.ir.node import Node, cast, const, elementwise, reduce, reshape
 from lazyten.ir.ops import Array, Op
 from lazyten.storage.placement import has_values
 from lazyten.storage.storage import Buffer

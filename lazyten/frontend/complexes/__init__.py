@@ -5,6 +5,7 @@ transforms (fft/), which are products with matrices of complex numbers.
 
 Files, in reading order:
 
+- indices.py: Indices of complex tensors as indices of their pairs.
 - tensors.py: Complex tensors: pairs of floats in memory, shown as complex numbers.
 - computing.py: Operations on complex numbers as operations on their parts, each looked up as one.
 - arithmetic.py: Arithmetic of complex numbers: its rules, and its forms.

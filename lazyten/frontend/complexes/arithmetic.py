@@ -9,6 +9,7 @@ import numpy as np
 from lazyten.frontend.complexes.computing import Pair, Part, carry_out, elementwise, form, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
 from lazyten.frontend.core.forms import Complex
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.functions import cat, ones_like, where
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -301,18 +302,10 @@ def _isreal(self: Any) -> Any:
     return self.imag == 0
 
 
-def _compared(self: Any, other: Any, operation: str) -> None:
-    """DTypeError where one of two values is no tensor."""
-    for x in (self, other):
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"{operation}: {type(x).__name__} {x!r:.40} is not a tensor; wrap it "
-                             f"in lazyten.tensor()")
-
-
 @form("isclose")
 def _isclose(self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
              equal_nan: bool = False) -> Any:
-    _compared(self, other, "isclose")
+    tensors_given("isclose", self, other)
     if self.dtype is not other.dtype:
         raise DTypeError(f"isclose of {self.dtype.name} and {other.dtype.name}: convert one first")
     near = length(self - other) <= atol + rtol * length(other)
@@ -329,7 +322,7 @@ def _allclose(self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8,
 
 @form("equal")
 def _equal(self: Any, other: Any) -> bool:
-    _compared(self, other, "equal")
+    tensors_given("equal", self, other)
     return self.shape == other.shape and bool(equal_to(self, other).all())
 
 

@@ -8,26 +8,22 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.frontend.complexes.indices import index_of_pairs
 from lazyten.frontend.core.forms import Complex
-from lazyten.frontend.core.memory_format import (
-    MemoryFormat,
-    contiguous_format,
-    preserve_format,
-)
+from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, preserve_format
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
-from lazyten.frontend.methods.indexing import MASKS
+from lazyten.frontend.methods.conversion import where_to
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves
 from lazyten.ir.node import Shape
 from lazyten.ir.ops import Op
-from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
 from lazyten.storage.placement import gpu
 from lazyten.support.errors import (
-    ArgumentError,
     ComplexError,
     DTypeError,
     GradientError,
@@ -205,30 +201,16 @@ class ComplexTensor(Complex, Tensor):
         return self.adjoint()
 
     def __getitem__(self, index: Any) -> Any:
-        return of_parts(self._parts[self._with_parts(index)])
+        return of_parts(self._parts[index_of_pairs(index, self.shape)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        place = self._with_parts(index)
+        place = index_of_pairs(index, self.shape)
         if isinstance(value, Complex | complex | np.complexfloating) \
                 or isinstance(value, np.ndarray) and value.dtype.kind == "c":
             self._parts[place] = pairs(value, self)
         else:  # real numbers: in the same places, with 0 beside them
             self._parts[(*place, 0)] = value
             self._parts[(*place, 1)] = 0
-
-    def _with_parts(self, index: Any) -> tuple[Any, ...]:
-        """An index of this tensor as one of its pairs, all axes but theirs named."""
-        given = index if isinstance(index, tuple) else (index,)
-        used = sum(_axes_of(e) for e in given)
-        if used > self.ndim:
-            indexing.entries(given, self.shape)  # says so
-            raise ShapeError(f"index {index!r:.60} has entries for {used} axes, but the tensor has "
-                             f"shape {self.shape}")
-        if any(e is Ellipsis for e in given):
-            given = _spelled_out(given, self.ndim - used)
-        else:
-            given = (*given, *(slice(None),) * (self.ndim - used))
-        return given
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
@@ -360,13 +342,7 @@ class ComplexTensor(Complex, Tensor):
            copy: bool = False) -> Any:
         """This tensor in another complex type, on another device, or both. To a real type only
         the real parts would be left: DTypeError; say .real."""
-        for arg in args:
-            if isinstance(arg, Tensor):
-                dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, str) and arg not in dt.BY_NAME:
-                device = arg
-            elif not isinstance(arg, bool):
-                dtype = arg
+        dtype, device, copy = where_to(args, dtype, device, copy)
         kind = self.dtype if dtype is None else dt.as_dtype(dtype)
         made = of_parts(self._parts.to(dtype=self._component(kind), device=device, copy=copy), self)
         return made if memory_format in (preserve_format, contiguous_format) \
@@ -394,30 +370,8 @@ class ComplexTensor(Complex, Tensor):
         raise ComplexError
 
     def _tensor(self, value: Any, operation: str) -> Any:
-        if not isinstance(value, Tensor):
-            raise DTypeError(f"{operation}: {type(value).__name__} {value!r:.40} is not a tensor; "
-                             f"wrap it in lazyten.tensor()")
+        tensors_given(operation, value)
         return value
-
-
-def _axes_of(entry: Any) -> int:
-    """How many axes an entry of an index is for."""
-    if entry is None or entry is Ellipsis or isinstance(entry, bool | np.bool_):
-        return 0
-    kind = getattr(entry, "dtype", None)
-    if kind in (*MASKS, np.uint8) or isinstance(entry, list | tuple | np.ndarray) \
-            and np.asarray(entry).dtype.kind == "b":
-        return len(np.shape(entry)) if not isinstance(entry, Tensor) else entry.ndim
-    return 1
-
-
-def _spelled_out(given: tuple[Any, ...], missing: int) -> tuple[Any, ...]:
-    """An index whose Ellipsis is the axes that it stands for."""
-    place = next(n for n, e in enumerate(given) if e is Ellipsis)
-    if any(e is Ellipsis for e in given[place + 1:]):
-        raise ArgumentError(f"index {given!r:.60} has two ellipses; one stands for all axes that "
-                            f"are left out")
-    return (*given[:place], *(slice(None),) * missing, *given[place + 1:])
 
 
 def of_pairs(op: Op, arg: Any) -> tuple[Op, Any]:

@@ -119,8 +119,7 @@ class Handle(Generic[Tensor]):
             history.note(storage)
         else:
             background.made(storage)
-        result: Tensor = Handle._view(storage, (), None)
-        return result
+        return Handle._view(storage, (), None)
 
     @staticmethod
     def _result(node: Node, *operands: Handle[Any]) -> Tensor:

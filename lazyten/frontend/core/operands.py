@@ -72,8 +72,7 @@ class Operands(Values[Tensor]):
                 raise two_devices(operation, self.device, value.device)
             return value  # type: ignore[return-value]  # every handle is a Tensor
         if type(value) is float or type(value) is bool:
-            number: Scalar = value
-            return number
+            return value
         if isinstance(value, complex | np.complexfloating):
             raise ComplexError
         if isinstance(value, _NUMBERS):
@@ -90,11 +89,10 @@ class Operands(Values[Tensor]):
 
     def _tensor(self, value: Any, operation: str) -> Tensor:
         """Another tensor, on this device. DTypeError for anything else."""
-        if not isinstance(value, Handle):
-            raise DTypeError(f"{operation}: {type(value).__name__} {value!r:.40} is not a tensor; "
-                             f"wrap it in lazyten.tensor()")
+        tensors_given(operation, value)
         self._operand(value, operation)
-        return value  # type: ignore[return-value]  # every handle is a Tensor
+        found: Tensor = value
+        return found
 
     def _element(self, value: Any, operation: str) -> Tensor | Scalar:
         """What elements of this dtype are set to: a number that fits, or a zero-dim tensor."""
@@ -152,3 +150,11 @@ def _is_number(x: Handle[Any]) -> bool:
 def node_of(x: Tensor | Scalar) -> Node | Scalar:
     """A tensor's node; a number itself."""
     return x.node if isinstance(x, Handle) else x
+
+
+def tensors_given(operation: str, *values: Any) -> None:
+    """DTypeError for what is no tensor."""
+    for x in values:
+        if not isinstance(x, Handle):
+            raise DTypeError(f"{operation}: {type(x).__name__} {x!r:.40} is not a tensor; wrap it "
+                             f"in lazyten.tensor()")

@@ -15,6 +15,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays.strided import written_through
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
+from lazyten.operators.math.gradients import flat_in, freed, written_over
 from lazyten.storage import history, tracing
 from lazyten.support.errors import DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
@@ -40,10 +41,10 @@ class Writing(Operands[Tensor]):
         if self._lineage is not None and requires_grad:
             self._lineage.write(self._written(self._lineage.read(storage, ()), value, replaces))
             value, requires_grad = make(Op.DETACH, value.dtype, (value,)), False
-        old = ew.freed(storage.value) if storage.was_freed and requires_grad else storage.value
+        old = freed(storage.value) if storage.was_freed and requires_grad else storage.value
         value = self._written(old, value, replaces and requires_grad)
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
-            value = ew.written_over(old, value)
+            value = written_over(old, value)
         keeps_graph = requires_grad or storage.keeps_graph
         if storage.shared is not None:
             value = _realization.computed(value, storage.device, keeps_graph)
@@ -62,7 +63,7 @@ class Writing(Operands[Tensor]):
         """What `old`, shaped as the storage, becomes by writing `value` through this view."""
         if self._moves:
             value = written_through(self._moves, old, value)
-        return ew.flat_in(old, value) if replaces else value
+        return flat_in(old, value) if replaces else value
 
     def _update(self, operation: str, value: Node, *others: Handle[Any],
                 replaces: bool = False) -> Self:

@@ -36,6 +36,21 @@ def kind_of(tensor_type: object) -> tuple[DType, str | None] | None:
     return None if named is None or named[2] not in KINDS else (KINDS[named[2]], named[1])
 
 
+def where_to(args: tuple[Any, ...], dtype: Any, device: Any, copy: bool = False
+             ) -> tuple[Any, Any, bool]:
+    """What to() is asked for, by name or by position: an element type, a device, and `copy`, which
+    comes after non_blocking. A tensor stands for its type and its device, None for nothing."""
+    flags = [arg for arg in args if arg is True or arg is False]
+    for arg in args[:len(args) - len(flags)]:
+        if isinstance(arg, Handle):
+            dtype, device = arg.dtype, arg.device
+        elif isinstance(arg, str) and arg not in dt.BY_NAME:
+            device = arg
+        elif arg is not None:
+            dtype = arg
+    return dtype, device, flags[1] if len(flags) > 1 else copy
+
+
 class ConversionMethods(TensorCore[Tensor]):
     """This tensor in another form, and others of its form."""
 
@@ -48,16 +63,7 @@ class ConversionMethods(TensorCore[Tensor]):
         to('interpreter'), to(lt.float64), to(other_tensor), each with non_blocking and copy after
         it. Itself if nothing changes, unless `copy`. Nothing waits for what is computed, so
         non_blocking makes no difference."""
-        flags = [arg for arg in args if arg is True or arg is False]
-        if len(flags) > 1:
-            copy = flags[1]
-        for arg in args[:len(args) - len(flags)]:
-            if isinstance(arg, Handle):
-                dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, str) and arg not in dt.BY_NAME:
-                device = arg
-            else:
-                dtype = arg
+        dtype, device, copy = where_to(args, dtype, device, copy)
         result: TensorCore[Tensor] = self
         if dtype is not None and dt.as_dtype(dtype) is not self.dtype:
             result = self._result(cast(self.node, dt.as_dtype(dtype)), self)
@@ -192,8 +198,7 @@ class ConversionMethods(TensorCore[Tensor]):
         PyTorch has no values, or with the numbers of a list or another tensor."""
         sizes = data[0] if len(data) == 1 and isinstance(data[0], Size) else data
         if all(isinstance(n, int) for n in sizes):
-            made: Tensor = self.new_zeros(tuple(sizes) or (0,), device=device)
-            return made
+            return self.new_zeros(tuple(sizes) or (0,), device=device)
         return self.new_tensor(data[0], self.dtype, device)
 
     def type_as(self, other: Tensor) -> Tensor:

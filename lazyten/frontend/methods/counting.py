@@ -186,8 +186,7 @@ def _lines(x: TensorCore[Tensor], axis: int | None) -> Array:
     if not whole and 0 in front.shape[1:]:
         raise ShapeError(f"unique lines along axis {axis} of shape {x.shape}: they have no "
                          f"elements to be told apart by")
-    lines: Array = front.reshape(len(front), int(np.prod(front.shape[1:])))
-    return lines
+    return front.reshape(len(front), int(np.prod(front.shape[1:])))
 
 
 def _runs(x: TensorCore[Tensor], axis: int | None, lines: Array, order: Array, inverse: bool,

@@ -157,8 +157,7 @@ class GatherMethods(TensorCore[Tensor]):
                              f"shape {at.shape} on axis {axis} of {self.shape} it must be {wanted}")
         column = tuple(at.numel() if a == axis else 1 for a in range(self.ndim))
         wide = at._given(ew.broadcast_to(reshape(at.node, column), given.shape))
-        found: Tensor = self.scatter_reduce(axis, wide, given, reduce, include_self)
-        return found
+        return self.scatter_reduce(axis, wide, given, reduce, include_self)
 
     index_reduce_ = in_place(index_reduce)
 

@@ -61,8 +61,7 @@ class IndexingMethods(TensorCore[Tensor]):
         if _has_arrays(index) or _is_unread(index):
             return self._taken(index)
         if _has_places(index):
-            found: Tensor = self[_read_now(index)]
-            return found
+            return self[_read_now(index)]
         return self._moved(*indexing.basic(index, self.shape))
 
     def __setitem__(self, index: Any, value: Any) -> None:

@@ -309,8 +309,7 @@ def _shared(x: TensorCore[Tensor], operation: str, required: bool) -> Array:
         raise ArgumentError(f"{operation} without a copy, of a tensor of shape {x.shape} on "
                             f"'{x.device}': it is not evenly spaced in the host's memory; allow a "
                             f"copy")
-    copied: Array = x.numpy() if array is None else array
-    return copied
+    return x.numpy() if array is None else array
 
 
 def _view_of(x: TensorCore[Tensor], whole: Array) -> Array | None:

@@ -21,7 +21,7 @@ from lazyten.operators.arrays import index_arrays, joining, ordering
 from lazyten.operators.arrays.indexing import Chain, apply
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
-from lazyten.operators.math.elementwise import with_gradient
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.storage import levels, tracing
 from lazyten.storage.device import executor
 from lazyten.support.errors import ArgumentError, DTypeError, EmptyAxisError

@@ -4,7 +4,7 @@ In: an operation that no frame has met. Out: what it gives, where others of its 
 other numbers in TURNS turns: a number that operands are combined with is a source from then on,
 so that no step compiles what the one before had compiled; and a view that begins where a number
 says is marked as a region (regions.py). What an operation sees of its numbers is on a tape
-(operators/math/number_tape.py); what it did holds for all numbers of which it would see the same.
+(ir/number_tape.py); what it did holds for all numbers of which it would see the same.
 """
 from __future__ import annotations
 
@@ -15,18 +15,12 @@ from typing import Any
 
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import Entry, Same, View, is_read_alone, repeated
-from lazyten.frontend.recorded.keys import (
-    Value,
-    add_aliases,
-    add_by_name,
-    add_to_key,
-)
+from lazyten.frontend.recorded.keys import Value, add_aliases, add_by_name, add_to_key
 from lazyten.frontend.recorded.recording import record
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, reshape
-from lazyten.operators.math.elementwise import numbers
-from lazyten.operators.math.number_tape import NUMPY, Tape, exactly, in_memory
+from lazyten.ir.number_tape import NUMPY, Tape, exactly, in_memory, numbers
 from lazyten.storage.frames import Frame, drawn
 from lazyten.storage.placement import default_device
 from lazyten.support.location import user_place

@@ -16,7 +16,8 @@ from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.storage.deferred import defer, deferred
-from lazyten.storage.frames import Frame, NeedsValue, here, template_in
+from lazyten.storage.frames import Frame, here, template_in
+from lazyten.storage.placeholder import NeedsValue
 from lazyten.storage.storage import Storage
 from lazyten.support.remembered import Remembered
 

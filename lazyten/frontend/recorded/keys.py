@@ -18,8 +18,8 @@ from lazyten.frontend.recorded.lifting import lift
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
+from lazyten.ir.number_tape import NUMPY
 from lazyten.ir.ops import Op
-from lazyten.operators.math.number_tape import NUMPY
 from lazyten.storage import levels, tracing
 from lazyten.storage.deferred import Deferred, known_again, known_template
 from lazyten.storage.frames import Frame, go_on, here, under_way
@@ -233,8 +233,7 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     if value.__class__ is Value and value.template is template and value.moves is x._moves \
             and value.leaf_number == number and value.detached is detached \
             and value.keeps_graph is keeps_graph and value.was_freed is was_freed:
-        found: Value = value  # as in the step before
-        return found
+        return value  # as in the step before
     found = interned(template, x._moves, detached, number, keeps_graph, was_freed)
     x._moves = found.moves
     if value.__class__ is not Region:

@@ -19,8 +19,9 @@ from lazyten.frontend.recorded import sayable
 from lazyten.ir.node import Node, Shape, make, rebuild, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.storage.deferred import go_over, know, known_template
-from lazyten.storage.frames import Frame, Slot, Source, memory_of
+from lazyten.storage.frames import Frame, Slot, memory_of
 from lazyten.storage.history import history_of
+from lazyten.storage.placeholder import Source
 from lazyten.storage.storage import REALIZED, UNMARKED, Buffer, Storage
 from lazyten.support.remembered import Remembered
 

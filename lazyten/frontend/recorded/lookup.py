@@ -28,7 +28,7 @@ from lazyten.frontend.recorded.keys import (
 )
 from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
-from lazyten.operators.math.elementwise import numbers
+from lazyten.ir.number_tape import numbers
 from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device

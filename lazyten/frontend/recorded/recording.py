@@ -20,9 +20,10 @@ from lazyten.frontend.recorded.sayable import Unsayable, are_clean, clean
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import levels
-from lazyten.storage.frames import Frame, NeedsValue, Source, here
+from lazyten.storage.frames import Frame, here
 from lazyten.storage.held_memory import HeldMemory
 from lazyten.storage.history import HEAVY
+from lazyten.storage.placeholder import NeedsValue, Source
 from lazyten.storage.storage import Storage
 
 

@@ -12,9 +12,9 @@ from weakref import WeakSet
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort
+from lazyten.ir.number_tape import Number
 from lazyten.ir.ops import Op
-from lazyten.operators.math.number_tape import Number
-from lazyten.storage.frames import Source
+from lazyten.storage.placeholder import Source
 from lazyten.storage.storage import Buffer
 
 OF_ONE_STEP = (Op.COPY, Op.COLLECTIVE, Op.SHARD)

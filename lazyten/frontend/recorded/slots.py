@@ -19,7 +19,7 @@ from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
-from lazyten.operators.math.elementwise import freed
+from lazyten.operators.math.gradients import freed
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame, here, memory_of, with_hooks
 from lazyten.support.errors import GradientError, HookError

@@ -13,6 +13,7 @@ from lazyten.nn.functions.linear import linear
 from lazyten.nn.functions.options import reduced, reduction_of
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes, special
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.errors import ArgumentError, ShapeError
 
 
@@ -116,7 +117,7 @@ def _logit_loss(x: Node, target: Node, factor: Node) -> Node:
     size, more = ew.absolute(x), ew.where(ew.less(x, 0.0), yes, no)
     value = ew.add(ew.where(ew.equal(more, 0.0), 0.0, ew.mul(size, more)), ew.mul(
         ew.add(yes, no), special.log1p(special.exp(ew.negative(size)))))
-    return ew.with_gradient(ew.where(ew.not_equal(x, x), x, value), (x, target, factor),
+    return with_gradient(ew.where(ew.not_equal(x, x), x, value), (x, target, factor),
                             _logit_gradient)
 
 
@@ -153,7 +154,7 @@ def _binary_loss(x: Node, target: Node) -> Node:
                    "or binary_cross_entropy_with_logits of it")
     yes, no = _limited_logs(x)
     value = ew.sub(ew.mul(ew.sub(target, 1.0), no), ew.mul(target, yes))
-    return ew.with_gradient(value, (x, target), _binary_gradient)
+    return with_gradient(value, (x, target), _binary_gradient)
 
 
 def _limited_logs(x: Node) -> tuple[Node, Node]:

@@ -16,6 +16,7 @@ from lazyten.ir.node import Node
 from lazyten.nn.functions.options import placed
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes, special
+from lazyten.operators.math.gradients import OfOperands, flat_in, flat_later, with_gradient
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
@@ -89,7 +90,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     if input.dtype.is_int:  # whose type the result has, as in PyTorch
         limit, other = (int(n) if math.isfinite(n) else n for n in (limit, other))
     return placed(input, input._unary(
-        lambda x: ew.where(ew.less_equal(x, limit), other, ew.flat_later(x))), inplace)
+        lambda x: ew.where(ew.less_equal(x, limit), other, flat_later(x))), inplace)
 
 
 # ---- exponential units ---------------------------------------------------------------------------
@@ -218,7 +219,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 @dataclass(frozen=True, slots=True)
-class _BetweenLimits(ew.OfOperands):
+class _BetweenLimits(OfOperands):
     """The gradient of what is held between two limits: none at and beyond them."""
 
     low: ew.Operand
@@ -227,13 +228,13 @@ class _BetweenLimits(ew.OfOperands):
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]
         inside = ew.bitwise_and(ew.greater(x, self.low), ew.less(x, self.high))
-        return (ew.flat_in(x, ew.where(inside, g, 0.0)),)
+        return (flat_in(x, ew.where(inside, g, 0.0)),)
 
 
 def _held(x: Node, low: Scalar, high: Scalar) -> Node:
     """x held between low and high; the gradient is 0 at both."""
     value = ew.clip(x, low, high)
-    return ew.with_gradient(value, (x,), _BetweenLimits(low, high)) if x.dtype.is_float else value
+    return with_gradient(value, (x,), _BetweenLimits(low, high)) if x.dtype.is_float else value
 
 
 @takes_tensors

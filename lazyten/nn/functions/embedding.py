@@ -12,8 +12,10 @@ from lazyten.ir.node import Node
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.storage import tracing
-from lazyten.storage.frames import NeedsValue, here
+from lazyten.storage.frames import here
+from lazyten.storage.placeholder import NeedsValue
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled, no_grad
 
@@ -43,7 +45,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
         ones = functions.ones(input.numel(), dtype=weight.dtype, device=weight.device)
         counts = functions.zeros(weight.shape[0], dtype=weight.dtype, device=weight.device)
         counts = counts.index_add(0, input.reshape(-1), ones)[input].unsqueeze(-1)
-        rows = Tensor._result(ew.with_gradient(rows.node, (rows.node, counts.node), _over_counts),
+        rows = Tensor._result(with_gradient(rows.node, (rows.node, counts.node), _over_counts),
                               rows)
     if padding_idx is None:
         return rows
@@ -166,8 +168,7 @@ def _of_bags(rows: Tensor, bag: Tensor, bags: int, counts: Tensor, mode: str) ->
 def _sizes(bag: Tensor, bags: int, counts: Tensor, rows: Tensor) -> Tensor:
     """(bags, 1): how many rows of each bag count, in the rows' type."""
     none = functions.zeros(bags, dtype=rows.dtype, device=rows.device)
-    sizes: Tensor = none.index_add(0, bag, counts.to(dtype=rows.dtype)).unsqueeze(1)
-    return sizes
+    return none.index_add(0, bag, counts.to(dtype=rows.dtype)).unsqueeze(1)
 
 
 def _over_counts(g: Node, node: Node) -> tuple[Node, None]:

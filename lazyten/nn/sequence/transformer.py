@@ -57,8 +57,7 @@ class _Layer(Module):
     def _added(self, x: Tensor, number: int, block: Callable[[Tensor], Tensor]) -> Tensor:
         """x and what block `number` makes of it, one of the two normalized."""
         norm = getattr(self, f"norm{number}")
-        result: Tensor = x + block(norm(x)) if self.norm_first else norm(x + block(x))
-        return result
+        return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
     def _sa_block(self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
                   is_causal: bool = False) -> Tensor:

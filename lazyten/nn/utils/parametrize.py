@@ -14,12 +14,7 @@ from lazyten.nn.containers import ModuleDict, ModuleList
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.utils import computed
-from lazyten.support.errors import (
-    ArgumentError,
-    AttributeNameError,
-    NotWrittenError,
-    ShapeError,
-)
+from lazyten.support.errors import ArgumentError, AttributeNameError, NotWrittenError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
 _cache: dict[tuple[int, str], Any] = {}

@@ -82,8 +82,7 @@ def bit_shift(x: T, y: T, *, direction: str) -> T:
     if direction not in ("LEFT", "RIGHT"):
         raise ArgumentError(f"direction {direction!r}: LEFT and RIGHT are the ones there are")
     shift = lt.bitwise_left_shift if direction == "LEFT" else lt.bitwise_right_shift
-    result: T = shift(x, y)
-    return result
+    return shift(x, y)
 
 
 @operator("Max", since=6)

@@ -26,8 +26,7 @@ def _taken(data: Array, indices: Array, *, axis: int = 0) -> Array | None:
     if indices.size and not -size <= indices.min() <= indices.max() < size \
             or data.size // max(size, 1) * indices.size > FOLD_LIMIT:
         return None
-    found: Array = np.take(data, indices, axis)
-    return found
+    return np.take(data, indices, axis)
 
 
 @operator("Gather", moves=True, arrays=_taken)
@@ -173,8 +172,7 @@ def nonzero(x: Array) -> Array:
 @operator("Compress", eager=True, host="*")
 def compress(data: Array, condition: Array, *, axis: int | None = None) -> Array:
     """Slices of data along an axis, or elements, where a condition holds."""
-    found: Array = np.compress(condition, data, axis)
-    return found
+    return np.compress(condition, data, axis)
 
 
 @operator("Unique", eager=True, host="*")

@@ -18,6 +18,7 @@ from lazyten.ir.scan import Body, leaf, part, scan
 from lazyten.operators.arrays import joining
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.location import of_no_line
 
 IMPOSSIBLE = -1e30
@@ -112,7 +113,7 @@ def alignments(scores: Node, there: Node, first: Node, skips: Node) -> Node:
     state is reached from the one two before.
     """
     given, rule = (scores, there, first, skips), _Steps()
-    rows = ew.with_gradient(scan(rule.body(given), given[:2], given[2:3], given[3:]), given, rule)
+    rows = with_gradient(scan(rule.body(given), given[:2], given[2:3], given[3:]), given, rule)
     after = rule.after(rows, given)
     count = after.shape[0]
     last = move(Op.SHRINK, after, ((count - 1, count), *((0, n) for n in first.shape)))

@@ -12,6 +12,7 @@ from lazyten.operators.arrays import joining
 from lazyten.operators.arrays.indexing import Chain, apply
 from lazyten.operators.arrays.windows import Geometry, all_windows
 from lazyten.operators.math import elementwise as ew
+from lazyten.operators.math.gradients import flat_in, written_over
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 Sizes = tuple[int, ...]
@@ -72,8 +73,8 @@ def transposed(x: Node, weight: Node, bias: Node | None, stride: Sizes, padding:
     assert total is not None
     uneven = any(k % s for k, s in zip(weight.shape[2:], stride, strict=True))
     if uneven and set(dilation) == {1}:  # that is of windows of whole tiles, with taps of 0
-        total = ew.written_over(total, _of_phases(x, weight, stride, padding, sizes, groups))
-    return _plus_bias(total if x.numel else ew.flat_in(x, total), bias)
+        total = written_over(total, _of_phases(x, weight, stride, padding, sizes, groups))
+    return _plus_bias(total if x.numel else flat_in(x, total), bias)
 
 
 def _of_phases(x: Node, weight: Node, stride: Sizes, padding: Sizes, sizes: Sizes,

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import IndexBound
 from lazyten.ir.movement import Shape, inverse_order
 from lazyten.ir.node import (
-    IndexBound,
     Node,
     cast,
     const,

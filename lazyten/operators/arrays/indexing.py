@@ -12,10 +12,9 @@ from typing import Any
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves, Shape, out_shape
 from lazyten.ir.node import Node, iota, move
+from lazyten.ir.number_tape import Number, numbers
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math.elementwise import numbers
-from lazyten.operators.math.number_tape import Number
 from lazyten.support.errors import IndexingError, SliceError, SlicePartError
 
 

@@ -19,16 +19,7 @@ from lazyten.autodiff.batching import batch
 from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import (
-    Node,
-    expand,
-    make,
-    reshape,
-    substitute,
-    toposort,
-    unexpanded,
-    unmoved,
-)
+from lazyten.ir.node import Node, expand, make, reshape, substitute, toposort, unexpanded, unmoved
 from lazyten.ir.ops import IDENTITY_OPS, Array, Op
 from lazyten.ir.scan import Body, leaf, part, scan
 from lazyten.operators.arrays.recurrences import row_at, shifted

@@ -15,6 +15,7 @@ from lazyten.operators.arrays.windows import Geometry, all_windows
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions
 from lazyten.operators.math.elementwise import broadcast_to
+from lazyten.operators.math.gradients import flat_later
 from lazyten.support.errors import DTypeError
 
 
@@ -120,7 +121,7 @@ def average_pool(x: Node, pooling: Pooling, count_padding: bool, divisor: int | 
     if not x.dtype.is_float:
         raise DTypeError(f"avg_pool of {x.dtype.name}: a mean is a float; convert first with "
                          f".float()")
-    geometry, wide = pooling.geometry, ew.wide(ew.flat_later(x))
+    geometry, wide = pooling.geometry, ew.wide(flat_later(x))
     size = x.shape[-len(geometry.kernel):]
     total = _sums(pooling.taps(wide, 0.0))
     if divisor is not None:

@@ -18,6 +18,7 @@ from lazyten.operators.arrays import strided, windows
 from lazyten.operators.arrays.indexing import Chain, apply
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
+from lazyten.operators.math.gradients import flat_in
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 M = TypeVar("M")
@@ -267,7 +268,7 @@ def power(x: Node, times: int) -> Node:
         return raised(x, times, windows.matmul)
     n = x.shape[-1]
     diagonal = ew.equal(reshape(iota(n), (n, 1)), reshape(iota(n), (1, n)))
-    return ew.flat_in(x, ew.broadcast_to(cast(diagonal, x.dtype), x.shape))
+    return flat_in(x, ew.broadcast_to(cast(diagonal, x.dtype), x.shape))
 
 
 def raised(x: M, times: int, multiply: Callable[[M, M], M]) -> M:

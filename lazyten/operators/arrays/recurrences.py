@@ -17,6 +17,7 @@ from lazyten.operators.arrays import joining
 from lazyten.operators.arrays.windows import matmul, transposed
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.location import of_no_line
 
 States = tuple[Node, ...]
@@ -259,7 +260,7 @@ def recurrent(cell: Cell, xs: Node, states: States, weights: Sequence[Node | Non
     given = tuple(n for n in (xs, there, *states, *weights) if n is not None)
     rule = _Recurrence(cell, len(states), there is not None, weights[1] is not None,
                        weights[2] is not None, reverse)
-    rows = ew.with_gradient(rule.rows(given), given, rule)
+    rows = with_gradient(rule.rows(given), given, rule)
     after = rule.parts(rows, given)
     return after[0], tuple(row_at(s, 0 if reverse else xs.shape[0] - 1) for s in after)
 
@@ -271,7 +272,7 @@ def taken_rows(x: Node, rows: Node, back: Node) -> Node:
     each of x's where it went, or -1, so that the gradient takes rows, too."""
     wide = expand(reshape(rows, (*rows.shape, *(1,) * (len(x.shape) - 1))),
                   (*rows.shape, *x.shape[1:]))
-    return ew.with_gradient(gather(x, 0, wide), (x, rows, back), _taken_back)
+    return with_gradient(gather(x, 0, wide), (x, rows, back), _taken_back)
 
 
 def _taken_back(g: Node, node: Node) -> tuple[Node, None, None]:

@@ -5,10 +5,10 @@ In: GRAPH nodes. Out: one of the same or a smaller shape. Not here: what moves e
 Files, in reading order:
 
 - shapes.py: Checks of what users give as axes, shapes and sizes, with messages for users.
+- gradients.py: Values whose gradient is a rule of their own, in place of that of how they are
+  computed.
 - elementwise.py: Elementwise operations as users know them: operands of any dtype and shape,
   broadcast, promoted.
-- number_tape.py: Numbers of Python that differ from time to time: inputs of a program, not a
-  program each.
 - special.py: Elementary and special functions, as graphs of the few ops of the op table.
 - inverse_functions.py: Inverse trigonometric and hyperbolic functions, and functions of two
   floats, as graphs of ops.

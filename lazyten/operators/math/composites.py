@@ -14,7 +14,8 @@ from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import GradientRule, Node, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
-from lazyten.operators.math.elementwise import Operand, with_gradient
+from lazyten.operators.math.elementwise import Operand
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.errors import ArgumentError, DTypeError, EmptyAxisError
 
 

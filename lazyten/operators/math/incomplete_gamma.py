@@ -17,7 +17,8 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import inverse_functions as inverse
 from lazyten.operators.math import special
-from lazyten.operators.math.elementwise import Operand, with_gradient
+from lazyten.operators.math.elementwise import Operand
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.operators.math.statistical_functions import lgamma, stirling_rest
 
 _FIRST, _STEP, _PLACES = -4.0, 0.04, 160

@@ -16,7 +16,8 @@ from lazyten.ir.node import Node, cast, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
-from lazyten.operators.math.elementwise import Operand, as_float, with_gradient
+from lazyten.operators.math.elementwise import Operand, as_float
+from lazyten.operators.math.gradients import flat_in, with_gradient
 
 _LARGE = {dt.float32: 44.0, dt.float64: 350.0}
 """From here on e ** x is squared in two steps: sinh and cosh fit where e ** x does not."""
@@ -225,7 +226,7 @@ def _copysign_gradient(g: Node, node: Node) -> tuple[Node, Node]:
     _, a, b = node.src
     kept = ew.where(ew.equal(signbit(a), signbit(b)), g, ew.negative(g))
     zero = const(0.0, g.dtype, g.shape)
-    return ew.flat_in(a, ew.where(ew.equal(a, 0.0), zero, kept)), zero
+    return flat_in(a, ew.where(ew.equal(a, 0.0), zero, kept)), zero
 
 
 # ---- of two numbers ------------------------------------------------------------------------------

@@ -5,11 +5,13 @@ In and out: GRAPH nodes. 16-bit floats are computed in float32 and rounded once.
 from __future__ import annotations
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import IndexBound, Node, cast, const, make, move, reshape
+from lazyten.ir.arguments import IndexBound
+from lazyten.ir.node import Node, cast, const, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import reductions, shapes, special
 from lazyten.operators.math.elementwise import as_float
+from lazyten.operators.math.gradients import flat_later
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -103,7 +105,7 @@ def nll(scores: Node, target: Node, weight: Node | None, ignore: int, how: str) 
     once the values are computed.
     """
     _check_targets(scores, target, weight, how, "nll_loss")
-    last = _classes_last(ew.flat_later(scores), _class_axis(scores))
+    last = _classes_last(flat_later(scores), _class_axis(scores))
     return _label_loss(last, target, weight, ignore, how, 0.0, "nll_loss")
 
 

@@ -12,7 +12,8 @@ from lazyten.ir.node import Node, cast, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
-from lazyten.operators.math.elementwise import Operand, with_gradient
+from lazyten.operators.math.elementwise import Operand
+from lazyten.operators.math.gradients import flat_in, with_gradient
 from lazyten.support.errors import DTypeError
 
 _BITS = {16: dt.int16, 32: dt.int32, 64: dt.int64}
@@ -87,7 +88,7 @@ def angle(x: Node) -> Node:
     """pi for what is below 0, else 0; NaN for NaN. The gradient is 0."""
     x = ew.as_float(x)
     value = ew.where(ew.less(x, 0.0), const(math.pi, x.dtype), 0.0)
-    return ew.flat_in(x, ew.where(ew.not_equal(x, x), const(math.nan, x.dtype), value))
+    return flat_in(x, ew.where(ew.not_equal(x, x), const(math.nan, x.dtype), value))
 
 
 # ---- integers ------------------------------------------------------------------------------------

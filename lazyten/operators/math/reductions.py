@@ -17,7 +17,8 @@ from lazyten.ir.node import Node, Shape, cast, const, elementwise, iota, make, m
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes, special
-from lazyten.operators.math.elementwise import as_float, broadcast_to, with_gradient
+from lazyten.operators.math.elementwise import as_float, broadcast_to
+from lazyten.operators.math.gradients import flat_in, with_gradient
 from lazyten.support.errors import DTypeError, EmptyAxisError
 
 Axes = tuple[int, ...]
@@ -232,7 +233,7 @@ class _FirstExtreme:
         x = node.src[1]
         first = first_where(_is_extreme(x, broadcast_to(node, x.shape)), self.axis)
         chosen = ew.equal(positions(x.shape, self.axis, first.dtype), first)
-        return (ew.flat_in(x, ew.where(chosen, broadcast_to(g, x.shape), 0.0)),)
+        return (flat_in(x, ew.where(chosen, broadcast_to(g, x.shape), 0.0)),)
 
 
 def extreme_along(x: Node, axis: int, keepdim: bool, least: bool) -> Node:

@@ -16,7 +16,7 @@ from lazyten.ir.node import Node, cast, elementwise, expand, make, move, reduce,
 from lazyten.ir.ops import SPECS, Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
-from lazyten.operators.math.elementwise import with_gradient
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.operators.math.inverse_functions import logaddexp
 from lazyten.operators.math.reductions import logsumexp, positions, sum_type
 

@@ -13,7 +13,8 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, const, elementwise
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math.elementwise import OfOperands, Operand, as_float, with_gradient
+from lazyten.operators.math.elementwise import Operand, as_float
+from lazyten.operators.math.gradients import OfOperands, flat_in, with_gradient
 from lazyten.support.errors import DTypeError
 
 LN2 = math.log(2)
@@ -195,7 +196,7 @@ def relu(x: Node) -> Node:
 def _relu_gradient(g: Node, node: Node) -> tuple[Node]:
     zero = const(0, g.dtype, g.shape)
     chosen = elementwise(Op.WHERE, elementwise(Op.CMPLT, zero, node), g, zero)
-    return (ew.flat_in(node.src[1], chosen),)
+    return (flat_in(node.src[1], chosen),)
 
 
 def sigmoid(x: Node) -> Node:
@@ -377,7 +378,7 @@ class _Leaky(OfOperands):
 
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]
-        return (ew.flat_in(x, ew.where(ew.greater(x, 0.0), g, ew.mul(g, self.slope))),)
+        return (flat_in(x, ew.where(ew.greater(x, 0.0), g, ew.mul(g, self.slope))),)
 
 
 def elu(x: Node, alpha: float) -> Node:
@@ -416,4 +417,4 @@ class _Outside(OfOperands):
 
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
         x = node.src[1]
-        return (ew.flat_in(x, ew.where(_within(x, self.low, self.high), 0.0, g)),)
+        return (flat_in(x, ew.where(_within(x, self.low, self.high), 0.0, g)),)

@@ -15,7 +15,8 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.node import GradientRule, Node, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
-from lazyten.operators.math.elementwise import as_float, with_gradient
+from lazyten.operators.math.elementwise import as_float
+from lazyten.operators.math.gradients import with_gradient
 
 # W. J. Cody, Math. Comp. 23 (1969), highest power first: erfc beyond 4, of 1 / x**2
 _FAR_P = (1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1,

@@ -12,6 +12,7 @@ from lazyten.ir.node import Node, cast, const
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
 from lazyten.operators.math.elementwise import Operand
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.operators.math.statistical_functions import digamma, in_float64, trigamma
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
@@ -78,7 +79,7 @@ def polygamma(n: int, x: Node) -> Node:
 
 def _first(x: Node) -> Node:
     value = trigamma(x)
-    return ew.with_gradient(value, (ew.as_float(x),), _NextPolygamma(1))
+    return with_gradient(value, (ew.as_float(x),), _NextPolygamma(1))
 
 
 def _polygamma(n: int, x: Node) -> Node:

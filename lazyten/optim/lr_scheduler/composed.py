@@ -42,7 +42,6 @@ class _Composed(LRScheduler):
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """See LRScheduler."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_schedulers"})
         for one, saved in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             one.load_state_dict(saved)

@@ -18,7 +18,6 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         rates, epoch, least = self._rates(), self.last_epoch, self.eta_min
         if self._is_initial:
             return rates
@@ -55,7 +54,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         self._rates()
         share = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]

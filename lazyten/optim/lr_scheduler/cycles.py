@@ -8,13 +8,7 @@ from typing import Any
 
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.param_groups import Group
-from lazyten.optim.scheduler import (
-    LRScheduler,
-    Rates,
-    checked,
-    one_a_group,
-    set_rate,
-)
+from lazyten.optim.scheduler import LRScheduler, Rates, checked, one_a_group, set_rate
 from lazyten.support.errors import ArgumentError
 
 Rate = float | list[float]
@@ -120,7 +114,6 @@ class CyclicLR(_Cycle):
                 "_scale_fn_custom": None if plain else dict(function.__dict__)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """See LRScheduler."""
         held = state_dict.get("_scale_fn_custom")
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
         if held is not None:

@@ -38,7 +38,6 @@ class _Functions(LRScheduler):
         return {**super().state_dict(), "lr_lambdas": held}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """See LRScheduler."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for function, held in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if held is not None:
@@ -49,7 +48,6 @@ class LambdaLR(_Functions):
     """The first rate times lr_lambda(epoch)."""
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         self._rates()
         return [base * factor(self.last_epoch)
                 for base, factor in zip(self.base_lrs, self.lr_lambdas, strict=True)]
@@ -59,7 +57,6 @@ class MultiplicativeLR(_Functions):
     """The last rate times lr_lambda(epoch)."""
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         rates = self._rates()
         return rates if self._is_initial else [
             rate * factor(self.last_epoch)
@@ -75,7 +72,6 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         stays = self.last_epoch == 0 or self.last_epoch % self.step_size != 0
         return self._rates(None if stays else self.gamma)
 
@@ -92,7 +88,6 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         times = self.milestones.get(self.last_epoch)
         return self._rates(None if times is None else self.gamma**times)
 
@@ -112,7 +107,6 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         if self.last_epoch == 0:
             return self._rates(self.factor)
         return self._rates(1.0 / self.factor if self.last_epoch == self.total_iters else None)
@@ -137,7 +131,6 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         if self.last_epoch == 0:
             return self._rates(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -160,7 +153,6 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         return self._rates(None if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> Rates:
@@ -176,7 +168,6 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
-        """See LRScheduler."""
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._rates()
         left, before = (1.0 - epoch / self.total_iters

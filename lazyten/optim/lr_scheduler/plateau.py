@@ -5,13 +5,7 @@ import math
 from typing import Any
 
 from lazyten.optim.optimizer import Optimizer
-from lazyten.optim.scheduler import (
-    LRScheduler,
-    checked,
-    set_rate,
-    values,
-    warn_of_epoch,
-)
+from lazyten.optim.scheduler import LRScheduler, checked, set_rate, values, warn_of_epoch
 from lazyten.support.errors import ArgumentError
 
 
@@ -107,6 +101,5 @@ class ReduceLROnPlateau(LRScheduler):
         return a < limit if self.mode == "min" else a > limit
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """See LRScheduler."""
         super().load_state_dict(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)

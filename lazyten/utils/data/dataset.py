@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.tensor import Tensor
 from lazyten.random import Generator
 from lazyten.support.errors import (
@@ -47,10 +48,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """The rows of tensors: example i is a tuple of row i of each."""
 
     def __init__(self, *tensors: Tensor) -> None:
-        for t in tensors:
-            if not isinstance(t, Tensor):
-                raise DTypeError(f"TensorDataset: {type(t).__name__} {t!r:.60} is not a tensor; "
-                                 f"wrap it in lazyten.tensor()")
+        tensors_given("TensorDataset", *tensors)
         if len({t.shape[:1] for t in tensors}) != 1 or not tensors[0].shape:
             raise ShapeError(f"TensorDataset of shapes {[tuple(t.shape) for t in tensors]}: all "
                              f"must have as many rows")

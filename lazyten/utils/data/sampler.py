@@ -18,8 +18,7 @@ Array = np.ndarray[Any, Any]
 def host_keys(count: int, generator: Generator | None) -> Array:
     """Random numbers of 64 bits."""
     first, second = host_words(count, generator)
-    keys: Array = first.astype(np.uint64) << np.uint64(32) | second
-    return keys
+    return first.astype(np.uint64) << np.uint64(32) | second
 
 
 def host_permutation(count: int, generator: Generator | None) -> list[int]:
@@ -35,8 +34,7 @@ def host_seed(generator: Generator | None) -> int:
 
 def _unit(count: int, generator: Generator | None) -> Array:
     """Numbers evenly spread over (0, 1)."""
-    numbers: Array = ((host_keys(count, generator) >> np.uint64(11)) + 0.5) * 2.0**-53
-    return numbers
+    return ((host_keys(count, generator) >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
 def check_count(name: str, what: str, value: Any) -> int:

@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 from loop_nodes import loop, op
 from loop_values import evaluate_at, grid
 from opencl_grid import GROUPS
-from work_group_cases import (
-    GPU,
-    Array,
-    Case,
-    case,
-    check_results,
-    decided_cases,
-    zeros,
-)
+from work_group_cases import GPU, Array, Case, case, check_results, decided_cases, zeros
 
 import lazyten as lt
 from lazyten.codegen.instructions.congruence import congruence_of

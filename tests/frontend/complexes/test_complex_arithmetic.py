@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import complex_numbers as numbers
 
 import lazyten as lt
 
@@ -17,12 +18,6 @@ FUNCTIONS = ("exp", "log", "sqrt", "sin", "cos", "sinh", "cosh", "tanh", "tan", 
              "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")
 EXACT = np.array([0, 1, -1, 1j, -1j, 1 + 1j, -3 + 4j, complex(-1, -0.0), 1e200 + 1e200j,
                   1e-200 - 1e-200j])
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    """Complex numbers of both signs."""
-    random = np.random.default_rng(seed)
-    return random.standard_normal(shape) + 1j * random.standard_normal(shape)
 
 
 @pytest.mark.few(17)

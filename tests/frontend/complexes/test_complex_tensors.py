@@ -335,3 +335,15 @@ def test_dlpack_shares_complex_memory_both_ways() -> None:
     np.testing.assert_array_equal(np.from_dlpack(x.T), x.numpy().T)
     with pytest.raises(lt.ArgumentError, match="requires gradients"):
         np.from_dlpack(x.requires_grad_())
+
+
+@pytest.mark.parametrize("make", [
+    lambda: lt.ones(2), lambda: lt.ones(2) + 1j, lambda: lt.eye(2).to_sparse(),
+    lambda: lt.eye(2).to_sparse_csr()], ids=["real", "complex", "coordinates", "compressed"])
+def test_to_takes_every_kind_of_tensor_for_the_same(make: Callable[[], Any]) -> None:
+    x = make()
+    assert x.to(None) is x and x.to(x.dtype, True) is x and x.to(x, False, False) is x
+    copied = x.to(x.dtype, False, True)
+    assert copied is not x and copied.dtype is x.dtype
+    wide = lt.complex128 if x.is_complex() else lt.float64
+    assert x.to(None, dtype=wide).dtype is x.to("cpu", wide).dtype is wide

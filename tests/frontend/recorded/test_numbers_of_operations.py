@@ -12,7 +12,7 @@ from tensor_values import assert_same, counted_plans
 import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten.frontend.recorded import lookup
-from lazyten.operators.math.number_tape import Tape
+from lazyten.ir.number_tape import Tape
 
 DATA = (np.arange(24, dtype=np.float32).reshape(6, 4) - 9.5) / 7
 DATA[1] = [0.0, -0.0, 1.0, -1.0]

@@ -15,10 +15,11 @@ import lazyten as lt
 import lazyten.nn.functional as F
 from lazyten import nn
 from lazyten.frontend.recorded import lookup
+from lazyten.ir import number_tape
 from lazyten.ir.node import Node
+from lazyten.ir.number_tape import Tape
 from lazyten.nn.functions import activations
-from lazyten.operators.math import elementwise
-from lazyten.operators.math.number_tape import Tape
+from lazyten.operators.math.gradients import with_gradient
 
 STEPS = 12
 DATA = np.arange(60, dtype=np.float32).reshape(20, 3) / 7
@@ -172,7 +173,7 @@ def test_a_gradient_rule_of_a_number_that_varies_has_the_number_of_its_step() ->
 
 
 def test_a_rule_holds_no_stand_in_for_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elementwise.numbers, "node", lambda value, dtype: None)
+    monkeypatch.setattr(number_tape.numbers, "node", lambda value, dtype: None)
     tape = Tape()
     limit = tape.given(1.5, 0)
     rule = activations._held(lt.tensor([-3.0, 3.0]).node, -limit, limit).arg
@@ -193,9 +194,9 @@ class Times:
 
 def test_a_rule_of_numbers_that_are_no_operands_holds_them_as_they_were(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elementwise.numbers, "node", lambda value, dtype: None)
+    monkeypatch.setattr(number_tape.numbers, "node", lambda value, dtype: None)
     tape, x = Tape(), lt.tensor([1.0]).node
-    rule = elementwise.with_gradient(x, (x,), Times(tape.given(1.5, 0) * 2)).arg
+    rule = with_gradient(x, (x,), Times(tape.given(1.5, 0) * 2)).arg
     assert type(rule.by) is float and rule.by == 3.0
     assert tape.holds([1.5])
     assert not tape.holds([1.75])

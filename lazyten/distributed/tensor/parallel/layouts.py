@@ -14,7 +14,7 @@ from lazyten.distributed import functional
 from lazyten.distributed.group import Group
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
-from lazyten.operators.math.elementwise import with_gradient
+from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.errors import ShapeError
 
 Layout = Callable[[Tensor, Group, int], Tensor]
@@ -36,8 +36,7 @@ class _By:
 def _tied(value: Tensor, x: Tensor, back: Layout, group: Group, axis: int = 0) -> Tensor:
     """A value of x, whose gradient `back` takes to x."""
     rule = _By(back, group, x._storage.device, axis)
-    result: Tensor = Tensor._result(with_gradient(value.node, (x.node,), rule), x)
-    return result
+    return Tensor._result(with_gradient(value.node, (x.node,), rule), x)
 
 
 def entered(x: Tensor, group: Group, axis: int = 0) -> Tensor:

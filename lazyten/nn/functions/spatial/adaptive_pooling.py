@@ -15,6 +15,7 @@ from lazyten.nn.functions.spatial.pooling import check_spatial
 from lazyten.operators.arrays import pooling
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
+from lazyten.operators.math.gradients import flat_later
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 OutputSize = int | Sequence[int | None] | None
@@ -50,7 +51,7 @@ def _average(input: Tensor, output_size: OutputSize, name: str) -> Tensor:
         for axis, windows in counts.items():
             x = pooling.adaptive_average(x, axis, windows)
         return x
-    return input._unary(lambda x: cast(means(ew.wide(ew.flat_later(x))), x.dtype))
+    return input._unary(lambda x: cast(means(ew.wide(flat_later(x))), x.dtype))
 
 
 @takes_tensors

@@ -27,6 +27,8 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 MODES = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "linear": (1,), "bilinear": (2,),
          "bicubic": (2,), "lanczos": (2,), "trilinear": (3,), "area": (1, 2, 3)}
 """How many spatial axes each mode takes."""
+PLAIN = ("nearest", "nearest-exact", "area")
+"""Modes that take elements of any type."""
 CUBIC = -0.75
 """The slope of the cubic kernel at distance 1 (R. Keys, IEEE Trans. ASSP 29, 1981)."""
 SMOOTH_CUBIC = -0.5
@@ -202,23 +204,7 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
     the sizes. antialias: in the modes 'bilinear', 'bicubic' and 'lanczos' an image that becomes
     smaller is read at all elements, as Pillow does it, and not only at those beside each output.
     """
-    if not isinstance(mode, str) or mode not in MODES or input.ndim - 2 not in MODES[mode]:
-        raise ArgumentError(f"interpolate of shape {input.shape}: mode {mode!r} is not one for "
-                            f"{input.ndim - 2} spatial axes; those are "
-                            f"{', '.join(m for m, n in MODES.items() if input.ndim - 2 in n)}")
-    if antialias and mode not in REACH:
-        raise ArgumentError(f"interpolate: antialias=True is for the modes {', '.join(REACH)} of "
-                            f"images, not {mode!r}; leave it out, or use mode 'area'")
-    if mode == "lanczos" and (align_corners or not antialias):
-        raise ArgumentError("interpolate: mode 'lanczos' is there with antialias=True, and without "
-                            "align_corners")
-    plain = mode in ("nearest", "nearest-exact", "area")
-    if plain and align_corners is not None:
-        raise ArgumentError(f"interpolate: align_corners is for linear and cubic modes, not "
-                            f"{mode!r}; leave it out")
-    if not plain and not input.dtype.is_float:
-        raise DTypeError(f"interpolate of {input.dtype.name}: mode {mode!r} is for floats; convert "
-                         f"with .float()")
+    _check_mode(input, mode, align_corners, antialias)
     counts = _sizes(input, size, scale_factor, bool(recompute_scale_factor))
     kept = _kept(mode, input.ndim - 2)
     counts = [(m, None if m in [n * k for k in kept] else scale)
@@ -237,7 +223,27 @@ def interpolate(input: Tensor, size: int | Sequence[int] | None = None,
     if mode == "nearest" and all(m % n == 0 and scale in (None, n / m) for n, (m, scale) in zip(
             input.shape[2:], counts, strict=True)):
         return _repeated(input, [n for n, _ in counts])
-    return input._unary(resized) if plain else input._special(resized)
+    return input._unary(resized) if mode in PLAIN else input._special(resized)
+
+
+def _check_mode(input: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
+    """ArgumentError and DTypeError for a mode that is not one for such an input."""
+    if not isinstance(mode, str) or mode not in MODES or input.ndim - 2 not in MODES[mode]:
+        raise ArgumentError(f"interpolate of shape {input.shape}: mode {mode!r} is not one for "
+                            f"{input.ndim - 2} spatial axes; those are "
+                            f"{', '.join(m for m, n in MODES.items() if input.ndim - 2 in n)}")
+    if antialias and mode not in REACH:
+        raise ArgumentError(f"interpolate: antialias=True is for the modes {', '.join(REACH)} of "
+                            f"images, not {mode!r}; leave it out, or use mode 'area'")
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ArgumentError("interpolate: mode 'lanczos' is there with antialias=True, and without "
+                            "align_corners")
+    if mode in PLAIN and align_corners is not None:
+        raise ArgumentError(f"interpolate: align_corners is for linear and cubic modes, not "
+                            f"{mode!r}; leave it out")
+    if mode not in PLAIN and not input.dtype.is_float:
+        raise DTypeError(f"interpolate of {input.dtype.name}: mode {mode!r} is for floats; convert "
+                         f"with .float()")
 
 
 def _repeated(x: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -9,12 +9,7 @@ from lazyten.onnx.operators.elementwise import leaky_relu
 from lazyten.onnx.operators.microsoft.attention import UNUSED, attend_projected
 from lazyten.onnx.operators.microsoft.normalization import embedded
 from lazyten.onnx.operators.recurrent import Options, lstm_of
-from lazyten.onnx.operators.special.integers import (
-    centred,
-    factors,
-    matmul_integer,
-    qlinear_conv,
-)
+from lazyten.onnx.operators.special.integers import centred, factors, matmul_integer, qlinear_conv
 from lazyten.onnx.operators.types import dequantize, dynamic_quantize, quantize
 from lazyten.onnx.operators.windows import max_pool, pooled_sums
 from lazyten.onnx.schemas import MICROSOFT

@@ -34,8 +34,7 @@ def _kernels(x: Array, vectors: Array, kind: str, params: list[float] | None) ->
 
 
 def _rows(x: Array) -> Array:
-    rows: Array = (x[None] if x.ndim == 1 else x).astype(np.float32)
-    return rows
+    return (x[None] if x.ndim == 1 else x).astype(np.float32)
 
 
 def _matrix(numbers: list[float], rows: int, what: str) -> Array:

@@ -10,7 +10,7 @@ import pytest
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.operators.math.number_tape import Tape, exactly, in_memory
+from lazyten.ir.number_tape import Tape, exactly, in_memory
 
 
 def taped(function: Callable[..., Any], *numbers: int | float) -> tuple[Tape, Any]:

@@ -12,13 +12,15 @@ import operator
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from threading import local
 from typing import Any
 
 import numpy as np
 
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.node import Node
 
 _LARGEST = {dt.float32: float(np.finfo(np.float32).max), dt.float64: sys.float_info.max,
             dt.float16: float(np.finfo(np.float16).max), dt.bfloat16: 255 * 2.0**120}
@@ -27,6 +29,15 @@ NUMPY = frozenset(kind.numpy.type for kind in dt.ARITHMETIC if kind.numpy.kind i
 """NumPy's types of numbers, but for the one that is Python's float as well."""
 EXACT = (*_LARGEST, *[kind for kind in dt.ARITHMETIC if kind.is_int])
 """Types to which `in_memory` rounds a number as a constant of a kernel is rounded."""
+
+
+class _Numbers(local):
+    """How this thread makes a node of a Python number: `node` gives one, or None for a constant."""
+
+    node: Callable[[Scalar, DType], Node | None] | None = None
+
+
+numbers = _Numbers()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,164 @@
+"""What the forward() of a hand-written operation leaves for its backward(): a context.
+
+In: tensors, which may be templates of a frame (storage/frames.py). Out: the same tensors when
+backward() asks for them, whose gradients flow as they did then.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from weakref import ref
+
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
+from lazyten.frontend.core.forms import in_floats
+from lazyten.frontend.recorded.slots import templates_of
+from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Node
+from lazyten.storage.deferred import deferred
+from lazyten.storage.frames import Frame
+from lazyten.support.errors import DTypeError, GradientError
+from lazyten.support.grad_mode import enable_grad
+
+
+class _Saved(NamedTuple):
+    """A tensor for backward(): its value when it was saved, over real memory or a frame's."""
+
+    node: Node
+    device: str
+    requires_grad: bool
+    is_template: bool
+    is_complex: bool
+
+
+class Outputs(NamedTuple):
+    """Those of a call that have gradients, its inputs, and their gradient while somebody has one of
+    them."""
+
+    values: tuple[Node, ...]
+    inputs: tuple[Node, ...]
+    rule: Callable[[], Any]
+
+    def over(self, frame: Frame) -> Outputs:
+        """The same over real memory."""
+        return self._replace(values=tuple(map(frame.real, self.values)),
+                             inputs=tuple(map(frame.real, self.inputs)))
+
+
+class FunctionContext:
+    """What forward() leaves for backward(): saved tensors, and any attributes.
+
+    needs_input_grad: for each argument of apply(), whether its gradient is wanted.
+    """
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        self._saved: list[_Saved | None] = []
+        self._without_gradient: set[int] = set()
+        self._dirty: set[int] = set()
+        self._materialize = True
+        self._frame: Callable[[], Frame | None] | None = None
+        self._outputs: Outputs | None = None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for backward(), with the values they have now. What is no tensor is left out
+        if no gradient is wanted, and else a DTypeError."""
+        if not any(self.needs_input_grad):
+            tensors = tuple(t if isinstance(t, Tensor) else None for t in tensors)
+        for t in tensors:
+            if t is not None and not isinstance(t, Tensor):
+                raise DTypeError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
+                                 f"attribute of ctx")
+        self._saved = [None if t is None else self._kept(t) for t in tensors]
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """What PyTorch's jvp() asks for; here forward mode goes by backward(), so nothing is kept.
+        """
+
+    def _kept(self, t: Tensor) -> _Saved:
+        parts, is_complex = in_floats(t), isinstance(t, ComplexTensor)
+        with enable_grad():
+            found = templates_of([parts])
+        if found is None or self._frame is not None and self._frame() is not found[0]:
+            return _Saved(parts.node, t.device, t.requires_grad, False, is_complex)
+        frame = found[0]
+        self._frame = lambda: frame
+        return _Saved(found[1][0], t.device, t.requires_grad, True, is_complex)
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What save_for_backward() was given."""
+        return tuple([None if s is None else shown(self._tensor(s), s.is_complex)
+                      for s in self._saved])
+
+    def _tensor(self, saved: _Saved) -> Tensor:
+        """A new tensor of what was saved, of pairs if it was complex; an output has its gradient,
+        for second derivatives."""
+        frame = None if self._frame is None else self._frame()
+        if frame is None and saved.is_template:
+            raise GradientError("saved_tensors of a call whose results are gone: keep one of them, "
+                                "or keep what is asked for as an attribute of ctx")
+        node, outputs = saved.node, self._outputs
+        rule = outputs and outputs.rule()
+        if outputs and rule and node in outputs.values \
+                and saved.is_template is (frame is not None):
+            node = rule.attached(outputs.values, outputs.inputs)[outputs.values.index(node)]
+        requires_grad = saved.requires_grad or node is not saved.node
+        if frame is None or not saved.is_template:
+            return Tensor._of(node, saved.device, requires_grad)
+        return Tensor._view(deferred(frame, node, requires_grad), (), None)
+
+    def _stay_in(self, frame: Frame | None) -> None:
+        """What was saved is asked for in this frame, which has the rules and holds them; if it was
+        saved in another, over real memory."""
+        saved_in = None if self._frame is None else self._frame()
+        if saved_in is not None and saved_in is not frame:
+            self._leave(saved_in)
+        self._frame = None if frame is None else ref(frame)
+
+    def _leave(self, frame: Frame) -> None:
+        """What was saved in a frame is asked for over real memory from now on."""
+        if self._frame is None:
+            return
+        self._frame = None
+        self._saved = [s and s._replace(node=frame.real(s.node) if s.is_template else s.node,
+                                        is_template=False) for s in self._saved]
+        self._outputs = self._outputs and self._outputs.over(frame)
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """No gradient flows through these outputs."""
+        self._without_gradient |= {id(t) for t in tensors}
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether gradients of outputs that are not used are zeros for backward(), or None."""
+        self._materialize = value
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """forward() has written to these arguments, and gives them back: backward() is the gradient
+        of what they have become."""
+        self._dirty |= {id(t) for t in tensors}
+
+
+class WholeContext(FunctionContext):
+    """The context of a call for all examples of a vmap, which notes what is left there."""
+
+    def __init__(self, ctx: FunctionContext) -> None:
+        super().__init__(())
+        self.needs_input_grad = ctx.needs_input_grad
+        self._noted: tuple[Tensor | None, ...] = ()
+        self._before = set(vars(self))
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors."""
+        self._noted = tensors
+
+    def hand_over(self, ctx: FunctionContext, one: Callable[[Any], Any]) -> None:
+        """Leave the same in the context of a call for one example. one: makes a tensor of all
+        examples that of one."""
+        ctx.save_for_backward(*[one(t) for t in self._noted])
+        for name in set(vars(self)) - self._before - {"_before"}:
+            setattr(ctx, name, getattr(self, name))
+
+
+def shown(parts: Tensor, is_complex: bool) -> Tensor:
+    """A tensor of pairs as the complex one that it stands for; another itself."""
+    return of_parts(parts) if is_complex else parts
