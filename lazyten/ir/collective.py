@@ -123,14 +123,22 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """Argument of a SHARD node: the ranks of `group` share a value out along `axis`, each an
-    interval, in their order. device: where it is. mesh: groups of one are lines of a grid of ranks,
+    """Argument of SHARD, JOINED and OWN: the ranks of `group` share a value out along `axis`, each
+    an interval, in their order. device: where it is. mesh: groups of one are lines of a grid of ranks,
     along different axes of it."""
 
     group: Group
     axis: int
     device: str
     mesh: object = None
+
+    def joined(self, shape: Shape) -> Shape:
+        """That of all ranks' parts of this shape."""
+        return tuple([n * self.group.size if i == self.axis else n for i, n in enumerate(shape)])
+
+    def own(self, shape: Shape) -> Shape:
+        """That of a rank's part."""
+        return tuple([n // self.group.size if i == self.axis else n for i, n in enumerate(shape)])
 
 
 def collective(what: Collective, *sources: Node) -> Node:

@@ -14,13 +14,13 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, make, rebuild, toposort
-from lazyten.ir.ops import STEERING_OPS, Op
+from lazyten.ir.ops import SHARING_OPS, STEERING_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
 from lazyten.storage.device import executor
 from lazyten.storage.storage import REALIZED, Buffer
 
-NO_KERNELS = frozenset({Op.COPY, Op.COLLECTIVE, Op.SHARD})
+NO_KERNELS = SHARING_OPS | {Op.COPY, Op.COLLECTIVE}
 """What no kernel computes."""
 
 
