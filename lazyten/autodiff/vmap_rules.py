@@ -45,7 +45,9 @@ def _scatter(node: Node, src: tuple[Node, ...], size: int) -> Node:
 
 
 def _shard(node: Node, src: tuple[Node, ...], size: int) -> Node:
-    return make(node.op, node.dtype, src, replace(node.arg, axis=node.arg.axis + 1))
+    axis = node.arg.axis
+    return make(node.op, node.dtype, src, replace(
+        node.arg, axis=None if axis is None else axis + 1))
 
 
 VMAP: Mapping[Op, Rule] = {

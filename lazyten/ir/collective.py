@@ -124,11 +124,11 @@ class Collective:
 @dataclass(frozen=True, slots=True)
 class Sharding:
     """Argument of SHARD, JOINED and OWN: the ranks of `group` share a value out along `axis`, each
-    an interval, in their order. device: where it is. mesh: groups of one are lines of a grid of ranks,
-    along different axes of it."""
+    an interval, in their order; None, of JOINED and OWN, where each has all of it. device: where it
+    is. mesh: groups of one are lines of a grid of ranks, along different axes of it."""
 
     group: Group
-    axis: int
+    axis: int | None
     device: str
     mesh: object = None
 

@@ -61,8 +61,9 @@ class Op(metaclass=_Ops):
     SHARD: ClassVar[Op]            # arg: Sharding; the same values, which ranks share out along an
                                    # axis; see lazyten/sharding
     JOINED: ClassVar[Op]           # arg: Sharding; what ranks have parts of along an axis: src is
-                                   # this rank's
-    OWN: ClassVar[Op]              # arg: Sharding; this rank's part of what all compute
+                                   # this rank's, and whatever it is made of its own business
+    OWN: ClassVar[Op]              # arg: Sharding; this rank's part of what all compute, and from
+                                   # there on its own business
     REDUCE: ClassVar[Op]           # arg: (combiner, axes); reduced axes keep size 1
     RESHAPE: ClassVar[Op]          # arg: new shape
     PERMUTE: ClassVar[Op]          # arg: order; out.shape[i] == in.shape[order[i]]

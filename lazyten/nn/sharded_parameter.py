@@ -103,6 +103,12 @@ class SplitParameter(PartialParameter):
         return cat(own).movedim(0, self.axis)
 
 
+def own_part(p: Any) -> Any:
+    """What this rank stores of a DTensor that is trained; of another parameter, that itself."""
+    found = getattr(p, "_own", None)
+    return p if found is None else found
+
+
 def interval(length: int, rank: int, size: int) -> tuple[int, int]:
     """Where a rank's part of an axis begins and ends."""
     return rank * length // size, (rank + 1) * length // size

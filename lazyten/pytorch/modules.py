@@ -42,6 +42,7 @@ SAME: dict[str, str] = {
     "distributed.algorithms.ddp_comm_hooks.default_hooks": "nn.parallel.comm_hooks",
     **dict.fromkeys(("distributed.nn", "distributed.nn.functional",
                      "distributed._functional_collectives"), "distributed.differentiable"),
+    "distributed.tensor.experimental": "distributed.tensor.parallel.dtensor",
     "distributed.tensor.placement_types": "distributed.tensor.placements",
     "mps": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
@@ -146,6 +147,10 @@ ABOVE: dict[str, str] = {
     f"nn.{module}.SyncBatchNorm": "nn.parallel.sync_batch_norm"
     for module in ("modules", "modules.batchnorm")} | {
     "distributed.GradBucket": "nn.parallel.comm_hooks",
+    **dict.fromkeys(("distributed.tensor.DTensor", "distributed.tensor.distribute_tensor"),
+                    "distributed.tensor.parallel.dtensor"),
+    **{f"distributed.tensor.{name}": "distributed.tensor.parallel.distributing"
+       for name in ("distribute_module", "zeros", "ones", "empty", "full", "rand", "randn")},
     "nn._IncompatibleKeys": "nn.module_state"} | {
     f"utils.data.{name}": "utils.data.datapipes"
     for name in ("IterDataPipe", "MapDataPipe", "DFIterDataPipe", "functional_datapipe")}

@@ -42,8 +42,9 @@ def _taken_apart(node: Node, splits: Splits) -> list[Node]:
     """The sources that ranks have the parts of that a node takes."""
     split = splits.get(node)
     if split is None:
-        wanted = Cut(node.arg.axis) if node.op is Op.OWN else None
-        return [s for s in node.src if wanted and s in splits and splits[s].cut == wanted]
+        axis = node.arg.axis if node.op is Op.OWN else None
+        return [s for s in node.src if axis is not None and s in splits
+                and splits[s].cut == Cut(axis)]
     return [s for s, cut in zip(node.src, split.takes, strict=True)
             if cut is not None and s in splits and splits[s].cut == cut]
 

@@ -45,7 +45,7 @@ class Local:
     def _said(self, node: Node) -> Node:
         """Of a node that says how these ranks share a value out, and that they do not compute
         apart: what it stands for."""
-        if node.op is Op.SHARD:
+        if node.op is Op.SHARD or node.arg.axis is None:
             return self.whole(node.src[0])
         cut = Cut(node.arg.axis)
         return self._part(node.src[0], cut) if node.op is Op.OWN else \

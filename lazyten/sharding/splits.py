@@ -95,9 +95,9 @@ def _begun(node: Node, group: Group) -> Split | None:
     return Split(cut, (cut,), lambda src: src[0]) if cut.divides(node.shape, group.size) else None
 
 
-def _of_parts(node: Node, group: Group) -> Split:
-    """A value that a rank has its part of already."""
-    return Split(Cut(node.arg.axis), (None,), lambda src: src[0])
+def _of_parts(node: Node, group: Group) -> Split | None:
+    """A value that a rank has its part of already, or all of it."""
+    return None if node.arg.axis is None else Split(Cut(node.arg.axis), (None,), lambda src: src[0])
 
 
 def _joined(node: Node, cuts: Cuts, group: Group) -> Split | None:
@@ -160,9 +160,10 @@ def _gather(node: Node, cuts: Cuts, group: Group) -> Split | None:
     if where is not None and where.axis == at:
         return Split(where, (None, where), _made(node))
     if x is not None and x.axis == at:
+        combiner = Op.MAX if node.dtype is dt.bool_ else Op.ADD
         return None if x.before > 1 or node.dtype.is_stored else Split(
-            None, (x, None), lambda src: gather(src[0], at, _within(src[1], src[0].shape[at], group)),
-            Op.MAX if node.dtype is dt.bool_ else Op.ADD)
+            None, (x, None), lambda src: gather(
+                src[0], at, _within(src[1], src[0].shape[at], group)), combiner)
     cut = x if where is None else where
     return Split(cut, (cut, cut), _made(node))
 

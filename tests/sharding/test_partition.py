@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -74,7 +74,8 @@ def annotating(rank: int, in_parts: bool = False) -> Annotate:
     """in_parts: some values are given as this rank's part, of what it computes whole."""
     def annotated(x: Node, axis: int, grid_axis: int) -> Node:
         sharding = Sharding(lines(rank)[grid_axis], axis, "cpu", "grid")
-        if in_parts and (x.numel + axis) % 3 < 2:
+        if in_parts and (x.numel + axis) % 4 < 2:
+            sharding = replace(sharding, axis=axis if (x.numel + axis) % 4 else None)
             own = make(Op.CONTIGUOUS, x.dtype, (make(Op.OWN, x.dtype, (x,), sharding),))
             return make(Op.JOINED, x.dtype, (own,), sharding)
         return make(Op.SHARD, x.dtype, (x,), sharding)
@@ -240,11 +241,11 @@ def check(build: Callable[[Annotate], list[Node]]) -> None:
     leaf = np.arange(72, dtype=np.int64) * 7 % 31 - 9
     expected = evaluate(build(lambda x, axis, grid_axis: x), {0: leaf})
     for in_parts in (False, True):
-        _check(lambda rank: build(annotating(rank, in_parts)), expected, leaf)
+        _check([build(annotating(rank, in_parts)) for rank in range(6)], expected, leaf)
 
 
-def _check(build: Callable[[int], list[Node]], expected: Sequence[Array], leaf: Array) -> None:
-    roots = [list(partitioned(build(rank))) for rank in range(6)]
+def _check(graphs: Sequence[list[Node]], expected: Sequence[Array], leaf: Array) -> None:
+    roots = [list(partitioned(roots)) for roots in graphs]
     orders = [[(n.arg.serial, n.arg.kind, n.shape) for n in collectives(toposort(r))]
               for r in roots]
     assert all(order == orders[0] for order in orders)

@@ -114,13 +114,15 @@ def _compressed(hook: Hook, narrow: DType) -> Hook:
         wide = bucket.buffer().dtype
         bucket.set_buffer(bucket.buffer().to(dtype=narrow))
         found: Future[Any] = hook(state, bucket)
-        return found.then(lambda f: _only(f.value()).to(dtype=wide))
+        widened: Future[Tensor] = found.then(lambda f: _only(f.value()).to(dtype=wide))
+        return widened
     return narrower
 
 
 def _sum_of(x: Tensor, group: Group) -> Future[Tensor]:
     in_place.all_reduce(x, group=group)
-    return in_place.Work([x]).get_future().then(_only_of)
+    total: Future[Tensor] = in_place.Work([x]).get_future().then(_only_of)
+    return total
 
 
 def _only_of(future: Future[Any]) -> Tensor:
