@@ -1,6 +1,8 @@
 """DTensors: operations, gradients and training are those of tensors that each rank has whole."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,12 @@ pytestmark = needs_mpi
 def test_random_programs_are_those_of_one_rank(seeds: list[int]) -> None:
     for size in (2, 4):
         assert printed(size, "dtensors:random_programs", seeds).count("done") == size
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_checkpoints_know_their_parts(size: int, tmp_path: Path) -> None:
+    folder = str(tmp_path / "saved")
+    assert printed(size, "dtensors:checkpoints", folder).count("done") == size
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])

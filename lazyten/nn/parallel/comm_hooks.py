@@ -91,12 +91,14 @@ def allreduce_hook(process_group: Group | None, bucket: GradBucket) -> Future[Te
 
 def fp16_compress_hook(process_group: Group | None, bucket: GradBucket) -> Future[Tensor]:
     """The mean of gradients that are rounded to float16, to travel so."""
-    return fp16_compress_wrapper(allreduce_hook)(process_group, bucket)
+    mean: Future[Tensor] = fp16_compress_wrapper(allreduce_hook)(process_group, bucket)
+    return mean
 
 
 def bf16_compress_hook(process_group: Group | None, bucket: GradBucket) -> Future[Tensor]:
     """The mean of gradients that are rounded to bfloat16, to travel so."""
-    return bf16_compress_wrapper(allreduce_hook)(process_group, bucket)
+    mean: Future[Tensor] = bf16_compress_wrapper(allreduce_hook)(process_group, bucket)
+    return mean
 
 
 def fp16_compress_wrapper(hook: Hook) -> Hook:

@@ -13,7 +13,7 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten import nn
-from lazyten.distributed import DeviceMesh, init_device_mesh
+from lazyten.distributed import DeviceMesh, checkpoint, init_device_mesh
 from lazyten.distributed.tensor import (
     DTensor,
     Partial,
@@ -247,3 +247,38 @@ def _trained(net: Any, jit: bool, clip: bool = False) -> list[float]:
     found = [call(x, y).item() for x, y in pairwise(words)]
     wholes = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in net.parameters()]
     return found + [p.detach().sum().item() for p in wholes]
+
+
+def checkpoints(folder: str) -> None:
+    """What DTensors save is read into tensors that are whole, and the opposite; states of modules
+    and of optimizers, too."""
+    mesh = _meshes()[0]
+
+    def rows(name: str, module: nn.Module, mesh: DeviceMesh) -> None:
+        if isinstance(module, nn.Linear):
+            module.weight = nn.Parameter(distribute_tensor(module.weight, mesh, [Shard(0)]))
+    whole, shared = _net(), distribute_module(_net(), mesh, rows)
+    made = [lt.optim.Adam(m.parameters(), lr=0.1) for m in (whole, shared)]
+    for net, optimizer in zip((whole, shared), made, strict=True):
+        with implicit_replication():
+            logits = net(lt.arange(16).reshape(2, 8)).flatten(0, 1)
+            F.cross_entropy(logits, lt.arange(16)).backward()
+        optimizer.step()
+    x = distribute_tensor(lt.arange(8.0), mesh, [Shard(0)])
+    checkpoint.save({"net": shared, "optimizer": made[1], "x": x}, checkpoint_id=folder)
+    again, alone, y = distribute_module(_net(), mesh, rows), _net(), x * 0
+    y = y.redistribute(placements=[Shard(0)])
+    optimizer = lt.optim.Adam(again.parameters(), lr=0.1)
+    checkpoint.load({"net": again, "optimizer": optimizer, "x": y}, checkpoint_id=folder)
+    checkpoint.load({"net": alone, "x": (z := lt.zeros(8))}, checkpoint_id=folder)
+    assert y.tolist() == list(range(8)) == z.tolist()
+    for found, other, saved, near in zip(again.parameters(), alone.parameters(),
+                                         shared.parameters(), whole.parameters(), strict=True):
+        values = saved.detach().numpy()
+        np.testing.assert_array_equal(found.detach().numpy(), values)
+        np.testing.assert_array_equal(other.detach().numpy(), values)
+        np.testing.assert_allclose(near.detach().numpy(), values, rtol=1e-7)
+    assert again.head.weight.to_local().shape == (16 // dist.size(), 8)
+    assert [s["exp_avg"].shape for s in optimizer.state.values()] == [
+        p.to_local().shape for p in again.parameters()]  # type: ignore[attr-defined]
+    print("done")

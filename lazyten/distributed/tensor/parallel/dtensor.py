@@ -18,6 +18,7 @@ from lazyten.distributed.device_mesh import DeviceMesh
 from lazyten.distributed.group import Group
 from lazyten.distributed.tensor.parallel import layouts
 from lazyten.distributed.tensor.placements import Partial, Placement, Replicate, Shard
+from lazyten.frontend import parts
 from lazyten.frontend.core import overriding
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.collective import Sharding
@@ -114,6 +115,28 @@ class DTensor(Tensor):
                                 "x.full_tensor(), mesh, placements)")
         lies = _checked(placements, mesh, self.ndim, "DTensor.redistribute")
         return _stored(_own_part(self._whole(), mesh, lies, "DTensor.redistribute"), mesh, lies)
+
+    def detach(self) -> Any:
+        """The same values, through which no gradient flows: of one that stores a part, the same
+        part."""
+        own = self._own
+        return _result(self._whole().detach(), self.device_mesh) if own is None else \
+            _stored(own.detach(), self.device_mesh, self._stored_as)
+
+    def _as_part(self) -> Tensor:
+        """This rank's part, as checkpoints take one; of a result a copy."""
+        own, shape = self.to_local(), tuple(self.shape)
+        first = [0] * len(shape)
+        for axis, p in enumerate(self.placements):
+            if isinstance(p, Shard):
+                shape = tuple([n // self.device_mesh.size(axis) if i == p.dim else n
+                               for i, n in enumerate(shape)])
+                first[p.dim] += shape[p.dim] * self.device_mesh.get_local_rank(axis)
+        return parts.Part(own, parts.sliced(tuple(self.shape), parts.Box(tuple(first), shape)))
+
+    def _of_part(self, own: Tensor) -> DTensor:
+        """A tensor that lies as this one does, of another part."""
+        return _stored(own, self.device_mesh, self.placements)
 
     def _as_parameter(self) -> type[Parameter]:
         """The class of a parameter of it."""
