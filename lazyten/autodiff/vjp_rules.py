@@ -277,7 +277,7 @@ def _joined(g: Node, node: Node) -> Node:
 
 
 def _own(g: Node, node: Node) -> Node:
-    return make(Op.JOINED, g.dtype, (g,), node.arg)
+    return make(Op.JOINED, g.dtype, (g,), node.arg.plain())
 
 
 def _copy(g: Node, node: Node) -> Node:

@@ -102,7 +102,7 @@ REFUSED: dict[str, str] = {
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
     "distributed.elastic": _PROCESSES,
     **_below("distributed", """
-        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap checkpoint.state_dict
+        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap
         checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils
         checkpoint.filesystem checkpoint.hf_storage checkpoint.metadata
         checkpoint.planner""", _PROCESSES),

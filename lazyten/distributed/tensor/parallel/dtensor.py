@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import wraps
+from itertools import count
 from typing import Any
 
 from lazyten.distributed import functional
@@ -27,10 +29,12 @@ from lazyten.ir.ops import Op
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.sharded_parameter import SplitParameter
 from lazyten.sharding.spreading import possible
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
 Placements = tuple[Placement, ...]
+_numbers = count(1)
 
 
 class DTensor(Tensor):
@@ -95,15 +99,20 @@ class DTensor(Tensor):
         return _stored(own, device_mesh, settled)
 
     def to_local(self, *, grad_placements: object = None) -> Tensor:
-        """This rank's part. What is computed of it is this rank's own."""
+        """This rank's part. What is computed of it is this rank's own. Of a result it is computed
+        now, by all ranks, which all call this."""
+        return self._own if self._own is not None else _made(self._part_here())
+
+    def _part_here(self) -> Tensor:
+        """to_local() that is computed later."""
         if self._own is not None:
             return self._own
         return _own_part(self._whole(), self.device_mesh, self.placements, "to_local")
 
     def full_tensor(self, *, grad_placements: object = None) -> Tensor:
-        """The whole, on all ranks, which all call this, and look at it alike."""
+        """The whole, on all ranks, which all call this: it is computed now."""
         mesh = self.device_mesh
-        return _own_part(self._whole(), mesh, (Replicate(),) * mesh.ndim, "full_tensor")
+        return _made(_own_part(self._whole(), mesh, (Replicate(),) * mesh.ndim, "full_tensor"))
 
     def redistribute(self, device_mesh: DeviceMesh | None = None,
                      placements: Sequence[Placement] | None = None, *, async_op: bool = False
@@ -125,7 +134,7 @@ class DTensor(Tensor):
 
     def _as_part(self) -> Tensor:
         """This rank's part, as checkpoints take one; of a result a copy."""
-        own, shape = self.to_local(), tuple(self.shape)
+        own, shape = self._part_here(), tuple(self.shape)
         first = [0] * len(shape)
         for axis, p in enumerate(self.placements):
             if isinstance(p, Shard):
@@ -168,7 +177,7 @@ class DTensor(Tensor):
         own = self._own
         if requires_grad and not self.requires_grad and not isinstance(own, Parameter):
             lies = self.placements
-            own = self._own = leaf_of(self.to_local(), self.shape, self.device_mesh, lies)
+            own = self._own = leaf_of(self._part_here(), self.shape, self.device_mesh, lies)
             self._stored_as, self._made_of = lies, None
         (self._plain if own is None else own).requires_grad_(requires_grad)
         return self
@@ -226,7 +235,7 @@ class DParameter(DTensor, Parameter):
 
     def __init__(self, data: DTensor, requires_grad: bool = True) -> None:
         lies = data.placements
-        own = leaf_of(data.to_local().detach(), tuple(data.shape), data.device_mesh, lies)
+        own = leaf_of(data._part_here().detach(), tuple(data.shape), data.device_mesh, lies)
         own.requires_grad_(requires_grad)
         _store(self, own, data.device_mesh, lies)
 
@@ -301,12 +310,18 @@ def _joined(own: Tensor, mesh: DeviceMesh, lies: Placements) -> Tensor:
     return Tensor._result(node, own)
 
 
+def _made(x: Tensor) -> Tensor:
+    """A tensor with its value, so that ranks may look at it or not; a trace has it with the rest.
+    """
+    return x if tracing.current() is not None else x.realize()
+
+
 def _own_part(whole: Tensor, mesh: DeviceMesh, lies: Placements, operation: str) -> Tensor:
     """This rank's part of a whole."""
     _check_even(tuple(whole.shape), mesh, lies, operation)
     node = whole.node
     for sharding in _shardings(whole, mesh, lies):
-        node = make(Op.OWN, node.dtype, (node,), sharding)
+        node = make(Op.OWN, node.dtype, (node,), replace(sharding, number=next(_numbers)))
     return Tensor._result(node, whole)
 
 

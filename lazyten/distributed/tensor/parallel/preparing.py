@@ -51,7 +51,7 @@ class _Prepared(ParallelStyle):
             return x
         if isinstance(x, DTensor):
             x = x.redistribute(placements=[goes])
-            return x.to_local() if self.use_local_output else x
+            return x._part_here() if self.use_local_output else x
         laid = as_laid(x, mesh.get_group(), comes, goes)
         return laid if self.use_local_output else DTensor.from_local(laid, mesh, [goes])
 

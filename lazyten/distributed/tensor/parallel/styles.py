@@ -97,8 +97,8 @@ def _take_and_give(module: Module, mesh: DeviceMesh, takes: Placement, gives: Pl
     """Have a layer take this rank's part of a DTensor; and give one, if gives says how that
     lies."""
     def own(_: Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple([x.redistribute(placements=[takes]).to_local() if isinstance(x, DTensor) else x
-                      for x in args])
+        return tuple([x.redistribute(placements=[takes])._part_here() if isinstance(x, DTensor)
+                      else x for x in args])
     module.register_forward_pre_hook(own)
     if gives is not None:
         module.register_forward_hook(lambda _, args, output: DTensor.from_local(
