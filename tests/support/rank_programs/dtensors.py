@@ -139,7 +139,7 @@ def storing() -> None:
     assert x.abs().sum().item() > 0 == copied.abs().sum().item()
     assert repr(x).startswith("DTensor(local_tensor=") and "Shard(dim=0)" in repr(x)
     for _ in range(2):  # what one rank keeps of a whole is nothing to later ones
-        kept = [x.full_tensor(), x.redistribute(placements=[Shard(1)]).full_tensor()]
+        kept = [x.full_tensor(), x.redistribute(placements=[Replicate()]).full_tensor()]
         assert all(k.sum().item() == (2 * whole).sum() for k in kept)
         del kept[rank:]
         x.numpy()
