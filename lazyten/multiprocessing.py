@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import multiprocessing as _python
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +18,19 @@ globals().update(refused("multiprocessing", _REASON, "start_processes"))
 
 def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True,
           daemon: bool = False, start_method: str = "spawn") -> None:
-    """fn(0, *args), as the one process that there is. NotDefinedError for more of them."""
-    if nprocs != 1 or not join:
+    """fn(number, *args), as the one process that there is, or as that rank of as many as mpiexec or
+    srun has started: each calls this. NotDefinedError for another number of processes."""
+    if not join:
         refusal("multiprocessing.spawn", _REASON)()
-    fn(0, *args)
+    if nprocs == 1:
+        fn(0, *args)
+        return
+    from lazyten.distributed.job import as_torchrun_says
+    said = {**as_torchrun_says(os.environ), **os.environ}
+    if int(said.get("WORLD_SIZE", 1)) != nprocs or "RANK" not in said:
+        refusal("multiprocessing.spawn", f"start {nprocs} processes by mpiexec -n {nprocs}, each "
+                f"of which this makes one of them; {_REASON}")()
+    fn(int(said["RANK"]), *args)
 
 
 def get_all_sharing_strategies() -> set[str]:

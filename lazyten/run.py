@@ -7,6 +7,7 @@ script mentions comes at the end.
 from __future__ import annotations
 
 import ast
+import os
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,13 +44,14 @@ def run(script: str, arguments: Sequence[str], profiled: bool = False,
     """Run a script, or a module by its name, with these command-line arguments. ArgumentError if
     the script cannot be read; what it raises; at the end, whatever it is, the names that lazyten
     lacks go to stderr (but not those that an installed package looked for and did without), and
-    where the time went if it is `profiled`."""
+    where the time went if it is `profiled`. One of several processes that mpiexec or srun has
+    started finds in the environment what torchrun would say (RANK, WORLD_SIZE, LOCAL_RANK)."""
     lacking = {} if is_module else missing_names(_source(script), script)
     missed, before, is_done = dict[str, str](), (sys.argv, sys.path.copy()), False
     folder = Path.cwd() if is_module else Path(script).resolve().parent
     sys.argv, sys.path[0:0] = [script, *arguments], [str(folder)]
     try:
-        with standing_in(missed), _profile() if profiled else nullcontext():
+        with standing_in(missed), _as_by_torchrun(), _profile() if profiled else nullcontext():
             if is_module:
                 runpy.run_module(script, run_name="__main__", alter_sys=True)
             else:
@@ -72,6 +74,19 @@ def _source(script: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"run: cannot read {script}: {error}; give the path of a Python "
                             f"script") from error
+
+
+@contextmanager
+def _as_by_torchrun() -> Iterator[None]:
+    """Within this block the environment says what torchrun would."""
+    from lazyten.distributed.job import as_torchrun_says
+    said = as_torchrun_says(os.environ)
+    os.environ.update(said)
+    try:
+        yield
+    finally:
+        for name in said:
+            os.environ.pop(name, None)
 
 
 @contextmanager

@@ -76,6 +76,8 @@ JVP: dict[Op, tuple[Rule | None, ...]] = {
     Op.COPY: (_copy,),
     Op.COLLECTIVE: (collective_rules.jvp,),
     Op.SHARD: VJP[Op.SHARD],
+    Op.JOINED: VJP[Op.OWN],
+    Op.OWN: VJP[Op.JOINED],
     Op.LEAF: (_same,),
 }
 """A rule a source, None where VJP has None. CUSTOM_GRADIENT's own rule is transposed."""

@@ -272,6 +272,14 @@ def _shard(g: Node, node: Node) -> Node:
     return g if g.op is Op.CONST else make(Op.SHARD, g.dtype, (g,), node.arg)
 
 
+def _joined(g: Node, node: Node) -> Node:
+    return make(Op.OWN, g.dtype, (g,), node.arg)
+
+
+def _own(g: Node, node: Node) -> Node:
+    return make(Op.JOINED, g.dtype, (g,), node.arg.plain())
+
+
 def _copy(g: Node, node: Node) -> Node:
     source, target = node.arg
     return g if g.op is Op.CONST else make(Op.COPY, g.dtype, (g,), (target, source))
@@ -318,6 +326,8 @@ VJP: dict[Op, tuple[Rule | None, ...]] = {
     Op.COPY: (_copy,),
     Op.COLLECTIVE: (collective_rules.vjp,),
     Op.SHARD: (_shard,),
+    Op.JOINED: (_joined,),
+    Op.OWN: (_own,),
     Op.LEAF: (_same,),
 }
 """A rule a source; None where a source has no gradient. CUSTOM_GRADIENT brings its own rule."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from lazyten.autodiff import collective_rules
 from lazyten.autodiff.arithmetic import behind
 from lazyten.ir.node import Node, gather, make, move, reduce, scatter
-from lazyten.ir.ops import ELEMENTWISE, MOVEMENT, Op
+from lazyten.ir.ops import ELEMENTWISE, MOVEMENT, SHARING_OPS, Op
 
 Rule = Callable[[Node, tuple[Node, ...], int], Node]
 """rule(node of one example, sources of all, number of examples) -> the node of all."""
@@ -45,7 +45,9 @@ def _scatter(node: Node, src: tuple[Node, ...], size: int) -> Node:
 
 
 def _shard(node: Node, src: tuple[Node, ...], size: int) -> Node:
-    return make(Op.SHARD, node.dtype, src, replace(node.arg, axis=node.arg.axis + 1))
+    axis = node.arg.axis
+    return make(node.op, node.dtype, src, replace(
+        node.arg, axis=None if axis is None else axis + 1))
 
 
 VMAP: Mapping[Op, Rule] = {
@@ -56,7 +58,7 @@ VMAP: Mapping[Op, Rule] = {
     Op.SCATTER: _scatter,
     Op.COPY: _alike,
     Op.COLLECTIVE: collective_rules.vmap,
-    Op.SHARD: _shard,
+    **dict.fromkeys(SHARING_OPS, _shard),
     Op.CONTIGUOUS: _alike,
     Op.CHECKED: _alike,
     Op.DETACH: _alike,

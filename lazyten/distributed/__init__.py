@@ -21,6 +21,9 @@ Files, in reading order:
 - annotating.py: `shard`: a value that the ranks of a mesh share out, as a note that the compiler
   reads.
 - in_place.py: PyTorch's functions of `torch.distributed`, which write to tensors they are given.
+- objects.py: Objects of Python that ranks send each other, under PyTorch's names.
+- differentiable.py: PyTorch's functions of `torch.distributed.nn` and
+  `torch.distributed._functional_collectives`.
 
 Rooms below it: tensor/ and pipelining/, above lazyten.nn, have layers that are shared out; optim/
 has optimizers, and checkpoint/ what ranks save and load together, above lazyten.optim.
@@ -41,6 +44,8 @@ from lazyten.distributed import functional as functional
 from lazyten.distributed.device_mesh import DeviceMesh as DeviceMesh
 from lazyten.distributed.device_mesh import init_device_mesh as init_device_mesh
 from lazyten.distributed.group import Group as Group
+from lazyten.distributed.in_place import GroupMember as GroupMember
+from lazyten.distributed.in_place import P2POp as P2POp
 from lazyten.distributed.in_place import ReduceOp as ReduceOp
 from lazyten.distributed.in_place import Work as Work
 from lazyten.distributed.in_place import all_gather as all_gather
@@ -48,22 +53,38 @@ from lazyten.distributed.in_place import all_gather_into_tensor as all_gather_in
 from lazyten.distributed.in_place import all_reduce as all_reduce
 from lazyten.distributed.in_place import all_to_all as all_to_all
 from lazyten.distributed.in_place import all_to_all_single as all_to_all_single
+from lazyten.distributed.in_place import barrier as barrier
+from lazyten.distributed.in_place import batch_isend_irecv as batch_isend_irecv
 from lazyten.distributed.in_place import broadcast as broadcast
 from lazyten.distributed.in_place import gather as gather
+from lazyten.distributed.in_place import group as group
 from lazyten.distributed.in_place import init_process_group as init_process_group
+from lazyten.distributed.in_place import irecv as irecv
+from lazyten.distributed.in_place import isend as isend
 from lazyten.distributed.in_place import recv as recv
 from lazyten.distributed.in_place import reduce as reduce
 from lazyten.distributed.in_place import reduce_scatter as reduce_scatter
 from lazyten.distributed.in_place import reduce_scatter_tensor as reduce_scatter_tensor
 from lazyten.distributed.in_place import scatter as scatter
 from lazyten.distributed.in_place import send as send
-from lazyten.distributed.state import barrier as barrier
+from lazyten.distributed.objects import all_gather_object as all_gather_object
+from lazyten.distributed.objects import broadcast_object_list as broadcast_object_list
+from lazyten.distributed.objects import gather_object as gather_object
+from lazyten.distributed.objects import recv_object_list as recv_object_list
+from lazyten.distributed.objects import scatter_object_list as scatter_object_list
+from lazyten.distributed.objects import send_object_list as send_object_list
 from lazyten.distributed.state import destroy as destroy
 from lazyten.distributed.state import get_backend as get_backend
+from lazyten.distributed.state import get_global_rank as get_global_rank
+from lazyten.distributed.state import get_group_rank as get_group_rank
+from lazyten.distributed.state import get_node_local_rank as get_node_local_rank
 from lazyten.distributed.state import get_process_group_ranks as get_process_group_ranks
 from lazyten.distributed.state import init as init
 from lazyten.distributed.state import is_initialized as is_initialized
+from lazyten.distributed.state import monitored_barrier as monitored_barrier
 from lazyten.distributed.state import new_group as new_group
+from lazyten.distributed.state import new_subgroups as new_subgroups
+from lazyten.distributed.state import new_subgroups_by_enumeration as new_subgroups_by_enumeration
 from lazyten.distributed.state import rank as rank
 from lazyten.distributed.state import size as size
 from lazyten.pytorch.modules import later as _later
@@ -75,12 +96,7 @@ globals().update(refused(
     "distributed", "processes are joined by MPI alone, and find each other by mpiexec or srun",
     "Store", "TCPStore", "FileStore", "PrefixStore"))
 globals().update(refused(
-    "distributed", "tensors are what is sent; encode an object as a tensor of uint8",
-    "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"))
-globals().update(refused(
-    "distributed", "use all_reduce(), exchange() of lazyten.distributed.functional, or groups by "
-    "new_group()", "P2POp", "batch_isend_irecv", "irecv", "isend",
-    "monitored_barrier", "group", "reduce_op"))
+    "distributed", "it is called ReduceOp now", "reduce_op"))
 
 
 def is_available() -> bool:

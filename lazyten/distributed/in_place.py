@@ -6,7 +6,8 @@ for where they are read.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
@@ -15,6 +16,7 @@ from lazyten.distributed.group import Group
 from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.functions import stack
 from lazyten.frontend.tensor import Tensor
+from lazyten.pytorch.futures import Future
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
@@ -30,7 +32,11 @@ class ReduceOp:
 
 
 class Work:
-    """A collective that was recorded; its result is waited for where it is read."""
+    """A collective that was recorded; its result is waited for where it is read. tensors: what it
+    writes to."""
+
+    def __init__(self, tensors: Sequence[Tensor] = ()) -> None:
+        self._tensors = list(tensors)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """True. What is written is there when it is looked at."""
@@ -39,6 +45,50 @@ class Work:
     def is_completed(self) -> bool:
         """Whether wait() would return at once: it does."""
         return True
+
+    is_success = is_completed
+
+    def exception(self) -> None:
+        """None: what goes wrong is an error where the result is looked at."""
+
+    def result(self) -> list[Tensor]:
+        """The tensors that are written to."""
+        return self._tensors
+
+    def get_future(self) -> Future[list[Tensor]]:
+        """A future that has them."""
+        future: Future[list[Tensor]] = Future()
+        future.set_result(self._tensors)
+        return future
+
+
+class _World(type):
+    """Of classes with the group of all ranks, if this process has joined any."""
+
+    @property
+    def WORLD(cls) -> Group | None:  # PyTorch's name
+        """All ranks; None before init()."""
+        return state.world() if state.is_initialized() else None
+
+
+class GroupMember(metaclass=_World):
+    """Where programs find all ranks: `group.WORLD`."""
+
+    NON_GROUP_MEMBER = object()
+
+
+group = GroupMember
+
+
+@dataclass(frozen=True, slots=True)
+class P2POp:
+    """What batch_isend_irecv() does: isend or irecv of a tensor, with rank `peer`."""
+
+    op: Callable[..., Work]
+    tensor: Tensor
+    peer: int
+    group: Group | None = None
+    tag: int = 0
 
 
 def init_process_group(backend: str | None = None, init_method: str | None = None,
@@ -73,7 +123,7 @@ def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: Group | None = Non
 def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: Group | None = None,
            async_op: bool = False) -> Work | None:
     """Write the ranks' sum to the tensor of rank dst; the others keep theirs."""
-    found, root = _rooted(group, dst, "reduce")
+    found, root = rooted(group, dst, "reduce")
     total = functional.reduce(tensor.detach(), root, op, group)
     return _write(tensor, total if found.rank == root else tensor.detach(), async_op)
 
@@ -82,7 +132,7 @@ def reduce(tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: Group | None
 def broadcast(tensor: Tensor, src: int, group: Group | None = None,
               async_op: bool = False) -> Work | None:
     """Write the tensor of rank src to that of each."""
-    _, root = _rooted(group, src, "broadcast")
+    _, root = rooted(group, src, "broadcast")
     return _write(tensor, functional.broadcast(tensor.detach(), root, group), async_op)
 
 
@@ -106,10 +156,10 @@ def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor,
 def gather(tensor: Tensor, gather_list: Sequence[Tensor] | None = None, dst: int = 0,
            group: Group | None = None, async_op: bool = False) -> Work | None:
     """Write the tensor of each rank to the list of rank dst; others give none."""
-    found, root = _rooted(group, dst, "gather")
+    found, root = rooted(group, dst, "gather")
     rows = functional.all_gather(tensor.detach(), group)
     if found.rank != root:
-        return Work() if async_op else None
+        return Work([tensor]) if async_op else None
     return _write_all(gather_list or (), rows, async_op, "gather")
 
 
@@ -117,7 +167,7 @@ def gather(tensor: Tensor, gather_list: Sequence[Tensor] | None = None, dst: int
 def scatter(tensor: Tensor, scatter_list: Sequence[Tensor] | None = None, src: int = 0,
             group: Group | None = None, async_op: bool = False) -> Work | None:
     """Write to each rank's tensor its own one of the list of rank src; others give none."""
-    found, root = _rooted(group, src, "scatter")
+    found, root = rooted(group, src, "scatter")
     if found.rank == root:
         _check_list(scatter_list or (), found.size, "scatter")
         rows = stack([t.detach() for t in scatter_list or ()])
@@ -166,18 +216,57 @@ def all_to_all_single(output: Tensor, input: Tensor, output_split_sizes: None = 
     return _write(output, functional.all_to_all(rows, group).reshape(input.shape), async_op)
 
 
-@checks_tensors
-def send(tensor: Tensor, dst: int, group: Group | None = None) -> None:
-    """Send a tensor to rank dst, which calls recv()."""
-    functional.exchange(tensor.detach(), _rooted(group, dst, "send")[1], None, group)
+def barrier(group: Group | None = None, async_op: bool = False, device_ids: object = None
+            ) -> Work | None:
+    """Return when all ranks of the group have called it, and have carried out what was recorded
+    before, with async_op, too."""
+    state.barrier(group)
+    return Work() if async_op else None
 
 
 @checks_tensors
-def recv(tensor: Tensor, src: int, group: Group | None = None) -> int:
-    """Write what rank src sends to the tensor; gives src."""
-    _write(tensor, functional.exchange(tensor.detach(), None, _rooted(group, src, "recv")[1],
-                                       group), False)
+def send(tensor: Tensor, dst: int, group: Group | None = None, tag: int = 0) -> None:
+    """Send a tensor to rank dst, which calls recv() with the same tag."""
+    found, to = rooted(group, dst, "send")
+    functional.labelled_exchange(tensor.detach(), to, None, found, _tagged(tag))
+
+
+@checks_tensors
+def recv(tensor: Tensor, src: int | None = None, group: Group | None = None, tag: int = 0) -> int:
+    """Write what rank src sends to the tensor; gives src. Of one rank tensors come in the order in
+    which they are sent."""
+    if src is None:
+        raise ArgumentError("recv: src is left out, and what comes from any rank would come in no "
+                            "order; say which rank sends")
+    found, source = rooted(group, src, "recv")
+    came = functional.labelled_exchange(tensor.detach(), None, source, found, _tagged(tag))
+    _write(tensor, came, False)
     return src
+
+
+def isend(tensor: Tensor, dst: int, group: Group | None = None, tag: int = 0) -> Work:
+    """send(), which does not wait either."""
+    send(tensor, dst, group, tag)
+    return Work([tensor])
+
+
+def irecv(tensor: Tensor, src: int | None = None, group: Group | None = None, tag: int = 0) -> Work:
+    """recv(), which waits where the tensor is looked at."""
+    recv(tensor, src, group, tag)
+    return Work([tensor])
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Do each of these, one after the other."""
+    for p2p in p2p_op_list:
+        if not isinstance(p2p, P2POp) or p2p.op not in (isend, irecv):
+            raise ArgumentError(f"batch_isend_irecv: {p2p!r:.80}; give P2POp(isend, tensor, rank) "
+                                f"and P2POp(irecv, tensor, rank)")
+    return [p2p.op(p2p.tensor, p2p.peer, p2p.group, p2p.tag) for p2p in p2p_op_list]
+
+
+def _tagged(tag: int) -> str:
+    return f"tag {tag}" if tag else ""
 
 
 def become_as(tensors: Sequence[Tensor], group: Group, root: int = 0) -> None:
@@ -201,7 +290,7 @@ def type_of(x: Tensor) -> tuple[str, str]:
 def _write(tensor: Tensor, value: Tensor, async_op: bool) -> Work | None:
     with no_grad():
         tensor.copy_(value)
-    return Work() if async_op else None
+    return Work([tensor]) if async_op else None
 
 
 def _write_all(tensors: Sequence[Tensor], rows: Tensor, async_op: bool, operation: str
@@ -209,7 +298,7 @@ def _write_all(tensors: Sequence[Tensor], rows: Tensor, async_op: bool, operatio
     _check_list(tensors, len(rows), operation)
     for number, tensor in enumerate(tensors):
         _write(tensor, rows[number], False)
-    return Work() if async_op else None
+    return Work(tensors) if async_op else None
 
 
 def _check_list(tensors: Sequence[Tensor], size: int, operation: str) -> None:
@@ -217,8 +306,8 @@ def _check_list(tensors: Sequence[Tensor], size: int, operation: str) -> None:
         raise ShapeError(f"{operation}: {len(tensors)} tensors for {size} ranks; give one a rank")
 
 
-def _rooted(group: Group | None, rank: int, operation: str) -> tuple[Group, int]:
-    """The group, and a rank of the job as one of the group."""
+def rooted(group: Group | None, rank: int, operation: str) -> tuple[Group, int]:
+    """The group, and a rank of the job as one of the group. ArgumentError if it is in none."""
     found = state.group_of(group, operation)
     if rank not in found.ranks:
         raise ArgumentError(f"{operation}: rank {rank} is not in the group of ranks "

@@ -8,7 +8,7 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any
@@ -25,6 +25,12 @@ LAUNCHERS = {"PMI_SIZE": "mpiexec", "OMPI_COMM_WORLD_SIZE": "mpiexec", "PMIX_RAN
              "SLURM_STEP_NUM_TASKS": "srun", "SLURM_NTASKS": "srun", "WORLD_SIZE": "torchrun"}
 """Variables that a program's launcher sets: how many ranks there are (PMIX_RANK: that there are
 some), and what sets it."""
+_RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+_OF_THIS_MACHINE = (("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK",
+                     "SLURM_LOCALID"),
+                    ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"))
+"""Variables that say this process's number in the job; and among those of its machine, and how many
+these are."""
 
 
 class Job:
@@ -63,19 +69,16 @@ def launched(environment: Mapping[str, str]) -> tuple[int, str]:
 def joined(limit: float | timedelta | None, deterministic: bool) -> Job:
     """The job of this process. DistributedError where a launcher has started others that cannot be
     joined."""
-    seconds = LIMIT if limit is None else \
-        limit.total_seconds() if isinstance(limit, timedelta) else float(limit)
-    if not seconds > 0:
-        raise ArgumentError(f"distributed.init: timeout={limit}; give seconds, more than 0")
+    given = LIMIT if limit is None else seconds(limit, "distributed.init")
     count, launcher = launched(os.environ)
     if count == 1:
-        return Job(None, seconds, deterministic)
+        return Job(None, given, deterministic)
     if importlib.util.find_spec("mpi4py") is None:
         raise DistributedError(f"distributed.init: {launcher} has started {count or 'several'} "
                                f"processes, and mpi4py is not installed: pip install "
                                f"'lazyten[distributed]'")
     from mpi4py import MPI  # which joins the job
-    job = Job(MPI, seconds, deterministic)
+    job = Job(MPI, given, deterministic)
     if job.size == 1 and count > 1:
         hint = {"torchrun": "start the program by mpiexec -n N, not by torchrun",
                 "srun": "use srun --mpi=pmi2 (MPICH) or --mpi=pmix (Open MPI)"}.get(
@@ -86,6 +89,39 @@ def joined(limit: float | timedelta | None, deterministic: bool) -> Job:
         interpreted.is_alone = False
         _end_all_with_one(job)
     return job
+
+
+def seconds(limit: float | timedelta, operation: str) -> float:
+    """A time limit as a number of seconds. ArgumentError unless it is more than 0."""
+    found = limit.total_seconds() if isinstance(limit, timedelta) else float(limit)
+    if not found > 0:
+        raise ArgumentError(f"{operation}: timeout={limit}; give seconds, more than 0")
+    return found
+
+
+def local_rank(environment: Mapping[str, str]) -> int | None:
+    """This process's number among those of the job on its machine, as far as the environment
+    tells."""
+    return _number(environment, _OF_THIS_MACHINE[0])
+
+
+def as_torchrun_says(environment: Mapping[str, str]) -> dict[str, str]:
+    """What torchrun puts into the environment, where mpiexec or srun has started this process, for
+    programs that read their rank there; nothing where it is there, or where nothing says it."""
+    count, launcher = launched(environment)
+    found = {name: _number(environment, names) for name, names in zip(
+        ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"), (_RANKS, *_OF_THIS_MACHINE), strict=True)}
+    if launcher not in ("mpiexec", "srun") or found["RANK"] is None:
+        return {}
+    size = count or _number(environment, ("OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")) or 1
+    values = {"WORLD_SIZE": size, **found, "MASTER_ADDR": "localhost", "MASTER_PORT": 29500}
+    return {name: str(value) for name, value in values.items()
+            if value is not None and name not in environment}
+
+
+def _number(environment: Mapping[str, str], names: Sequence[str]) -> int | None:
+    return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()),
+                None)
 
 
 def _end_all_with_one(job: Job) -> None:

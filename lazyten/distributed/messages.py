@@ -18,15 +18,20 @@ Result = TypeVar("Result")
 def gathered(text: str, group: Group | None, operation: str) -> list[str]:
     """The texts of all ranks of a group, in their order; all call this. None: of this process
     alone. operation: what it is for, the same on all ranks."""
+    return [row.decode() for row in gathered_bytes(text.encode(), group, operation)]
+
+
+def gathered_bytes(data: bytes, group: Group | None, operation: str) -> list[bytes]:
+    """gathered() of bytes."""
     if group is None or group.size == 1:
-        return [text]
+        return [data]
     carry_out()
-    own = np.frombuffer(text.encode(), np.uint8)
+    own = np.frombuffer(data, np.uint8)
     lengths = _rows(np.array([len(own)], np.int64), group, operation)[:, 0]
     padded = np.zeros(max(1, int(lengths.max())), np.uint8)
     padded[:len(own)] = own
     rows = _rows(padded, group, operation)
-    return [row[:n].tobytes().decode() for row, n in zip(rows, lengths, strict=True)]
+    return [row[:n].tobytes() for row, n in zip(rows, lengths, strict=True)]
 
 
 def _rows(own: np.ndarray[Any, Any], group: Group, operation: str) -> np.ndarray[Any, Any]:

@@ -5,6 +5,7 @@ All ranks call these functions in the same order.
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -94,24 +95,103 @@ def get_backend(group: Group | None = None) -> str:
 def barrier(group: Group | None = None) -> None:
     """Return when all ranks of the group have called it, and have carried out what was recorded
     before."""
-    tracing.refuse("distributed.barrier()", "call it outside; collectives wait for each other "
+    _wait_for_all(group, "barrier")
+
+
+def monitored_barrier(group: Group | None = None, timeout: float | timedelta | None = None,
+                      wait_all_ranks: bool = False) -> None:
+    """barrier() with a time limit of its own. What says who is missing names all of them."""
+    found = group_of(group, "monitored_barrier")
+    before = found.job.limit
+    found.job.limit = before if timeout is None else jobs.seconds(timeout, "monitored_barrier")
+    try:
+        _wait_for_all(group, "monitored_barrier")
+    finally:
+        found.job.limit = before
+
+
+def _wait_for_all(group: Group | None, operation: str) -> None:
+    tracing.refuse(f"distributed.{operation}()", "call it outside; collectives wait for each other "
                    "themselves")
-    found = group_of(group, "barrier")
+    found = group_of(group, operation)
     carry_out()
-    found.barrier(f"barrier of ranks {list(found.ranks)}", user_location())
+    found.barrier(f"{operation} of ranks {list(found.ranks)}", user_location())
 
 
-def new_group(ranks: Sequence[int] | None = None) -> Group:
+def new_group(ranks: Sequence[int] | None = None, timeout: float | timedelta | None = None,
+              backend: str | None = None, pg_options: object = None,
+              use_local_synchronization: bool = False, group_desc: str | None = None) -> Group:
     """A group of these ranks, or of all. All ranks call it, those that are not in it, too, whose
-    rank there is -1."""
+    rank there is -1; with use_local_synchronization those that are in it alone. timeout is that of
+    the job, and the backend MPI, whatever is said."""
     whole = world()
     chosen = tuple(range(whole.size)) if ranks is None else tuple(sorted(ranks))
     if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(whole.ranks):
         raise ArgumentError(f"new_group: ranks={list(chosen)}; give different numbers from 0 to "
                             f"{whole.size - 1}")
-    carry_out()
-    whole.barrier(f"new_group of ranks {list(chosen)}", user_location())
     if whole.job.mpi is None:
         return Group(whole.job, chosen, None)
-    return Group(whole.job, chosen, whole.data.Create(whole.data.Get_group().Incl(chosen)))
+    members = whole.data.Get_group().Incl(chosen)
+    if use_local_synchronization:
+        own = whole.rank in chosen
+        return Group(whole.job, chosen, whole.data.Create_group(members) if own else
+                     whole.job.mpi.COMM_NULL)
+    carry_out()
+    whole.barrier(f"new_group of ranks {list(chosen)}", user_location())
+    return Group(whole.job, chosen, whole.data.Create(members))
 
+
+def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]],
+                                 timeout: float | timedelta | None = None,
+                                 backend: str | None = None, pg_options: object = None,
+                                 group_desc: str | None = None) -> tuple[Group | None, list[Group]]:
+    """A group of each of these lists of ranks: that which this process is in, and all. All ranks
+    call it with the same lists."""
+    named = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if len(set(named)) < len(named):
+        raise ArgumentError(f"new_subgroups_by_enumeration: {ranks_per_subgroup_list!r:.80}; each "
+                            f"rank is in one list at most")
+    groups = [new_group(ranks) for ranks in ranks_per_subgroup_list]
+    return next((group for group in groups if group.rank >= 0), None), groups
+
+
+def new_subgroups(group_size: int | None = None, group: Group | None = None,
+                  timeout: float | timedelta | None = None, backend: str | None = None,
+                  pg_options: object = None, group_desc: str | None = None
+                  ) -> tuple[Group | None, list[Group]]:
+    """Groups of so many ranks that follow each other: that which this process is in, and all. All
+    ranks call it. group_size: as many as there are on a machine, if left out."""
+    ranks = list(group_of(group, "new_subgroups").ranks)
+    length = int(os.environ.get("LOCAL_WORLD_SIZE") or len(ranks)) if group_size is None else \
+        group_size
+    if length < 1 or len(ranks) % length:
+        raise ArgumentError(f"new_subgroups: group_size={length} of {len(ranks)} ranks; give a "
+                            f"divisor of that")
+    return new_subgroups_by_enumeration([ranks[at:at + length]
+                                         for at in range(0, len(ranks), length)])
+
+
+def get_group_rank(group: Group, global_rank: int) -> int:
+    """The number in a group of a rank of the job."""
+    if global_rank not in group.ranks:
+        raise ArgumentError(f"get_group_rank: rank {global_rank} is not in the group of ranks "
+                            f"{list(group.ranks)}")
+    return group.ranks.index(global_rank)
+
+
+def get_global_rank(group: Group, group_rank: int) -> int:
+    """The number in the job of a group's rank."""
+    if not 0 <= group_rank < group.size:
+        raise ArgumentError(f"get_global_rank: rank {group_rank} of a group of {group.size}; give "
+                            f"0 to {group.size - 1}")
+    return group.ranks[group_rank]
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """This process's number among those on its machine, by what started it; otherwise
+    fallback_rank. ArgumentError without one."""
+    found = jobs.local_rank(os.environ)
+    if found is None and fallback_rank is None:
+        raise ArgumentError("get_node_local_rank: the environment says nothing of it; start the "
+                            "program by mpiexec or srun, or give fallback_rank")
+    return fallback_rank if found is None else found  # type: ignore[return-value]

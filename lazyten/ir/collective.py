@@ -123,14 +123,28 @@ class Collective:
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """Argument of a SHARD node: the ranks of `group` share a value out along `axis`, each an
-    interval, in their order. device: where it is. mesh: groups of one are lines of a grid of ranks,
-    along different axes of it."""
+    """Argument of SHARD, JOINED and OWN: the ranks of `group` share a value out along `axis`, each
+    an interval, in their order; None, of JOINED and OWN, where each has all of it. device: where it
+    is. mesh: groups of one are lines of a grid of ranks, along different axes of it. number: tells
+    an OWN from others, as what one rank still has of an earlier one another may have dropped."""
 
     group: Group
-    axis: int
+    axis: int | None
     device: str
     mesh: object = None
+    number: int = 0
+
+    def plain(self) -> Sharding:
+        """The same without a number of its own."""
+        return replace(self, number=0) if self.number else self
+
+    def joined(self, shape: Shape) -> Shape:
+        """That of all ranks' parts of this shape."""
+        return tuple([n * self.group.size if i == self.axis else n for i, n in enumerate(shape)])
+
+    def own(self, shape: Shape) -> Shape:
+        """That of a rank's part."""
+        return tuple([n // self.group.size if i == self.axis else n for i, n in enumerate(shape)])
 
 
 def collective(what: Collective, *sources: Node) -> Node:

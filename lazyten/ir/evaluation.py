@@ -155,7 +155,7 @@ _VALUES: dict[Op, Callable[..., Array]] = {
     Op.GATHER: lambda node, x, positions: gather(x, node.arg, positions),
     Op.SCATTER: lambda node, base, *others: scatter(base, *node.arg, *others),
     Op.SCAN: lambda node, *args: scan(node, args),
-    Op.COLLECTIVE: _of_one_rank,
+    **dict.fromkeys((Op.COLLECTIVE, Op.JOINED, Op.OWN), _of_one_rank),
     **{op: lambda node, x: move(node.op, x, node.arg) for op in MOVEMENT},
     **{op: lambda node, x, *others: x for op in (*IDENTITY_OPS, Op.CONTIGUOUS, Op.COPY)},
 }

@@ -172,6 +172,10 @@ def shape_of(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any) -> Shape:
         return (*arg.shape,)
     if op is Op.COLLECTIVE:
         return (*arg.shape([s.shape for s in src]),)
+    if op is Op.JOINED:
+        return (*arg.joined(src[0].shape),)
+    if op is Op.OWN:
+        return (*arg.own(src[0].shape),)
     if op in IDENTITY_OPS or op in (Op.COPY, Op.CONTIGUOUS):
         return src[0].shape
     if op in LOOP_ONLY:

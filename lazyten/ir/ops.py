@@ -60,6 +60,10 @@ class Op(metaclass=_Ops):
     CHECKED: ClassVar[Op]          # arg: IndexBound or ValueBound; checked when it is realized
     SHARD: ClassVar[Op]            # arg: Sharding; the same values, which ranks share out along an
                                    # axis; see lazyten/sharding
+    JOINED: ClassVar[Op]           # arg: Sharding; what ranks have parts of along an axis: src is
+                                   # this rank's, and whatever it is made of its own business
+    OWN: ClassVar[Op]              # arg: Sharding; this rank's part of what all compute, and from
+                                   # there on its own business
     REDUCE: ClassVar[Op]           # arg: (combiner, axes); reduced axes keep size 1
     RESHAPE: ClassVar[Op]          # arg: new shape
     PERMUTE: ClassVar[Op]          # arg: order; out.shape[i] == in.shape[order[i]]
@@ -139,6 +143,8 @@ STEERING_OPS = frozenset({Op.LEAF, Op.DETACH, Op.CUSTOM_GRADIENT, Op.CHECKED})
 """Graph ops that steer gradients and checks only: their value is src[0]."""
 IDENTITY_OPS = STEERING_OPS | {Op.SHARD}
 """Graph ops whose value is src[0]."""
+SHARING_OPS = frozenset({Op.SHARD, Op.JOINED, Op.OWN})
+"""Graph ops that say how ranks share values out."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
                        Op.MATRIX, Op.SINK,

@@ -32,10 +32,11 @@ class Parameter(Tensor):
     __torch_function__: Any = disabled
 
     def __new__(cls, data: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """A ComplexParameter, where the data is complex."""
+        """A ComplexParameter, where the data is complex, and what other kinds of tensors say."""
         if cls is Parameter and isinstance(data, ComplexTensor):
             return object.__new__(ComplexParameter)
-        return object.__new__(cls)
+        kind = getattr(data, "_as_parameter", None) if cls is Parameter else None
+        return object.__new__(cls if kind is None else kind())
 
     def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         if data is None:

@@ -42,6 +42,18 @@ class PartialParameter(Parameter):
         """Which elements of the parameter these are."""
         raise NotImplementedError
 
+    def whole_of_part(self, part: Tensor) -> Tensor:
+        """All of a tensor of which ranks have parts as of this parameter; all call this."""
+        raise NotImplementedError
+
+    def part_of(self, whole: Tensor) -> Tensor:
+        """Of a tensor of the parameter's shape what this rank has of the parameter."""
+        raise NotImplementedError
+
+    def full_tensor(self) -> Tensor:
+        """The whole parameter, on all ranks, which all call this."""
+        return self.whole_of_part(self)
+
 
 class ShardedParameter(PartialParameter):
     """A row of a parameter that is cut into rows of one length, one for each rank of a group.
@@ -59,9 +71,13 @@ class ShardedParameter(PartialParameter):
         """Which elements of the parameter are in this row."""
         return parts.row(self.whole_shape, self.group.rank, self.group.size)
 
-    def full_tensor(self) -> Tensor:
-        """The whole parameter, on all ranks, which all call this."""
-        return whole_of(all_gather(self, self.group), self.whole_shape)
+    def whole_of_part(self, part: Tensor) -> Tensor:
+        """See PartialParameter."""
+        return whole_of(all_gather(part, self.group), self.whole_shape)
+
+    def part_of(self, whole: Tensor) -> Tensor:
+        """See PartialParameter."""
+        return row_of(whole, self.group.rank, self.group.size)
 
 
 class SplitParameter(PartialParameter):
@@ -92,15 +108,26 @@ class SplitParameter(PartialParameter):
         offsets[self.axis] = start
         return parts.sliced(self.whole_shape, parts.Box(tuple(offsets), tuple(self.shape)))
 
-    def full_tensor(self) -> Tensor:
-        """The whole parameter, on all ranks, which all call this."""
+    def part_of(self, whole: Tensor) -> Tensor:
+        """See PartialParameter."""
+        start, stop = interval(whole.shape[self.axis], self.group.rank, self.group.size)
+        return whole.detach().narrow(self.axis, start, stop - start)
+
+    def whole_of_part(self, part: Tensor) -> Tensor:
+        """See PartialParameter."""
         size, length = self.group.size, self.whole_shape[self.axis]
-        first = self.movedim(self.axis, 0)
+        first = part.movedim(self.axis, 0)
         room = -(-length // size) - len(first)
         rows = all_gather(cat([first, first.new_zeros((room, *first.shape[1:]))]), self.group)
         ends = [interval(length, rank, size) for rank in range(size)]
         own = [rows[rank, :stop - start] for rank, (start, stop) in enumerate(ends)]
         return cat(own).movedim(0, self.axis)
+
+
+def own_part(p: Any) -> Any:
+    """What this rank stores of a DTensor that is trained; of another parameter, that itself."""
+    found = getattr(p, "_own", None)
+    return p if found is None else found
 
 
 def interval(length: int, rank: int, size: int) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from lazyten.frontend.core.forms import Complex, in_floats
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.sharded_parameter import own_part
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, DTypeError, LeafError, not_complex
 
@@ -63,7 +64,7 @@ def checked_group(name: str, group: Any, defaults: Group, others: list[Group],
     if not goes_by_element and any(isinstance(p, Complex) for p in group["params"]):
         raise not_complex(f"{name} as an optimizer", ", as what it makes of one element depends "
                            "on others")
-    group["params"] = [in_floats(p) for p in group["params"]]  # each part has its own step
+    group["params"] = [in_floats(own_part(p)) for p in group["params"]]  # each has its own step
     for p in group["params"]:
         _check_parameter(name, p, seen)
     for option, value in defaults.items():

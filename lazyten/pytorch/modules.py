@@ -39,6 +39,10 @@ SAME: dict[str, str] = {
     **_below("distributed", "_composable _composable.fsdp fsdp fsdp.fully_sharded_data_parallel",
              "nn.parallel.fully_sharded"),
     "distributed._tensor": "distributed.tensor",
+    "distributed.algorithms.ddp_comm_hooks.default_hooks": "nn.parallel.comm_hooks",
+    **dict.fromkeys(("distributed.nn", "distributed.nn.functional",
+                     "distributed._functional_collectives"), "distributed.differentiable"),
+    "distributed.tensor.experimental": "distributed.tensor.parallel.dtensor",
     "distributed.tensor.placement_types": "distributed.tensor.placements",
     "mps": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
@@ -79,8 +83,6 @@ _INTEGERS = ("lazyten has lazyten.quantize(model) for integers of 8 and 4 bits, 
              "convert() in lazyten.quantization (docs/quantization.md)")
 _PROCESSES = ("mpiexec starts processes, and ends them all with one; they work together by "
               "lazyten.distributed's collectives (docs/distributed.md)")
-_COLLECTIVES = ("lazyten.distributed.functional has collectives that give tensors, with gradients "
-                "(docs/distributed.md)")
 _SYMBOLIC = ("lazyten.onnx.export writes the operations that a function is made of, so no "
              "function of a user's has to")
 _PIPES = ("make data sets of lazyten.utils.data.Dataset or IterableDataset, and load them by "
@@ -96,13 +98,14 @@ REFUSED: dict[str, str] = {
     "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
     "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
                        "what x needs",
-    "distributed.algorithms": _PROCESSES, "distributed.elastic": _PROCESSES,
+    "distributed.algorithms": "DistributedDataParallel has join() and register_comm_hook(), with "
+                              "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
+    "distributed.elastic": _PROCESSES,
     **_below("distributed", """
-        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap checkpoint.state_dict
+        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap
         checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils
         checkpoint.filesystem checkpoint.hf_storage checkpoint.metadata
         checkpoint.planner""", _PROCESSES),
-    "distributed._functional_collectives": _COLLECTIVES,
     "distributed.rpc": _PROCESSES, "_C._distributed_rpc": _PROCESSES,
     **dict.fromkeys(("onnx.symbolic_helper", *(f"onnx.symbolic_opset{n}" for n in range(7, 21))),
                     _SYMBOLIC),
@@ -111,7 +114,6 @@ REFUSED: dict[str, str] = {
     "_tensor_str": "a tensor prints itself; lazyten.set_printoptions says how",
     "utils.data.datapipes": _PIPES, "utils.data.graph": _PIPES,
     "nn.parallel.scatter_gather": _PROCESSES,
-    **dict.fromkeys(("distributed.nn", "distributed.nn.functional"), _COLLECTIVES),
     "export": _GRAPHS, "fx": _GRAPHS,
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
@@ -144,6 +146,11 @@ SPARSE_METHODS: dict[str, str] = {
 ABOVE: dict[str, str] = {
     f"nn.{module}.SyncBatchNorm": "nn.parallel.sync_batch_norm"
     for module in ("modules", "modules.batchnorm")} | {
+    "distributed.GradBucket": "nn.parallel.comm_hooks",
+    **dict.fromkeys(("distributed.tensor.DTensor", "distributed.tensor.distribute_tensor"),
+                    "distributed.tensor.parallel.dtensor"),
+    **{f"distributed.tensor.{name}": "distributed.tensor.parallel.distributing"
+       for name in ("distribute_module", "zeros", "ones", "empty", "full", "rand", "randn")},
     "nn._IncompatibleKeys": "nn.module_state"} | {
     f"utils.data.{name}": "utils.data.datapipes"
     for name in ("IterDataPipe", "MapDataPipe", "DFIterDataPipe", "functional_datapipe")}
@@ -187,6 +194,8 @@ class RefusedModule(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         whole = f"{self.__name__.partition('.')[2]}.{name}"
+        if any(same == whole or same.startswith(f"{whole}.") for same in SAME):
+            return import_module(f"{self.__name__}.{name}")
         return refusal(whole, self._reason)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from lazyten.ir.node import Node, unexpanded
 from lazyten.ir.ops import Op
-from lazyten.sharding.splits import Split
+from lazyten.sharding.splits import Cut, Split
 
 Splits = Mapping[Node, Split]
 WORK = frozenset({Op.REDUCE, Op.GATHER, Op.SCATTER, Op.SCAN})
@@ -33,7 +33,7 @@ def _behind_the_work(order: Sequence[Node], splits: Splits) -> Collection[Node]:
     """Nodes of which no part leads to work."""
     useful: set[Node] = set()
     for node in reversed(order):
-        if node in splits and (node.op in WORK or node in useful):
+        if node.op is Op.OWN or node in splits and (node.op in WORK or node in useful):
             useful.update(_taken_apart(node, splits))
     return {n for n in splits if n.op not in WORK and n not in useful}
 
@@ -42,7 +42,9 @@ def _taken_apart(node: Node, splits: Splits) -> list[Node]:
     """The sources that ranks have the parts of that a node takes."""
     split = splits.get(node)
     if split is None:
-        return []
+        axis = node.arg.axis if node.op is Op.OWN else None
+        return [s for s in node.src if axis is not None and s in splits
+                and splits[s].cut == Cut(axis)]
     return [s for s, cut in zip(node.src, split.takes, strict=True)
             if cut is not None and s in splits and splits[s].cut == cut]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lazyten.ir.collective import Collective, Group
 from lazyten.ir.node import Node, cast, expand, make, move, rebuild, reshape
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import SHARING_OPS, Op
 from lazyten.ir.scan import packed, part
 from lazyten.sharding.choosing import Splits
 from lazyten.sharding.splits import Cut, Split, divided
@@ -29,6 +29,9 @@ class Local:
     def add(self, node: Node) -> None:
         """Make a node, whose sources are made."""
         split = self.splits.get(node)
+        if split is None and node.op in SHARING_OPS and node.arg.group == self.group:
+            self.wholes[node] = self._said(node)
+            return
         if split is None:
             self.wholes[node] = rebuild(node, tuple([self.whole(s) for s in node.src]))
             return
@@ -38,6 +41,15 @@ class Local:
             self.parts[node] = made
         else:
             self.wholes[node] = self._summed(node, split, made)
+
+    def _said(self, node: Node) -> Node:
+        """Of a node that says how these ranks share a value out, and that they do not compute
+        apart: what it stands for."""
+        if node.op is Op.SHARD or node.arg.axis is None:
+            return self.whole(node.src[0])
+        cut = Cut(node.arg.axis)
+        return self._part(node.src[0], cut) if node.op is Op.OWN else \
+            self._gathered(self.whole(node.src[0]), cut, node)
 
     def whole(self, node: Node) -> Node:
         """All of a node."""

@@ -1,4 +1,5 @@
-"""The pass: a graph with SHARD nodes to one without, a group of ranks after the other.
+"""The pass: a graph with SHARD, JOINED and OWN nodes to one without, a group of ranks after the
+other.
 
 To the second group, what each rank of the first computes is a graph like any other: the ranks of a
 line of the mesh have the same parts of what another line's have shared out.
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 
 from lazyten.ir.collective import Group, Sharding
 from lazyten.ir.node import Node, const, move, rewrite, toposort
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import SHARING_OPS, Op
 from lazyten.sharding.choosing import chosen
 from lazyten.sharding.joining import joined
 from lazyten.sharding.local import Local
@@ -18,9 +19,9 @@ from lazyten.support.errors import ArgumentError
 
 
 def partitioned(roots: Sequence[Node]) -> Sequence[Node]:
-    """What this rank computes of a graph that all have: the same roots, whole, without SHARD
-    nodes."""
-    annotations = [n.arg for n in toposort(roots) if n.op is Op.SHARD]
+    """What this rank computes of a graph that all have: the same roots, whole, without SHARD,
+    JOINED and OWN nodes."""
+    annotations = [n.arg for n in toposort(roots) if n.op in SHARING_OPS]
     roots = rewrite(roots, _cut_before_padding) if annotations else roots
     by_group: dict[Group, Sharding] = {a.group: a for a in annotations}
     if len(by_group) > 1 and (None in (grids := {a.mesh for a in annotations}) or len(grids) > 1):
@@ -61,8 +62,5 @@ def _by_group(roots: Sequence[Node], sharding: Sharding) -> list[Node]:
     first = 1 + max([n.arg.serial for n in order if n.op is Op.COLLECTIVE], default=-1)
     local = Local(sharding.group, splits, sharding.device, serial=first)
     for node in order:
-        if node.op is Op.SHARD and node.arg.group == sharding.group and node not in splits:
-            local.wholes[node] = local.whole(node.src[0])
-        else:
-            local.add(node)
+        local.add(node)
     return joined([local.whole(r) for r in roots], first)

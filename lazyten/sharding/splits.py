@@ -21,7 +21,7 @@ from lazyten.ir.node import (
     scatter,
     unexpanded,
 )
-from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, SPECS, Op
+from lazyten.ir.ops import ELEMENTWISE, IDENTITY_OPS, SHARING_OPS, SPECS, Op
 from lazyten.ir.scan import Body
 
 
@@ -65,8 +65,8 @@ def split_of(node: Node, cuts: Cuts, group: Group) -> Split | None:
     they do not. cuts: of each source; None for a whole one."""
     if not node.numel:
         return None
-    if node.op is Op.SHARD and node.arg.group == group:
-        return _begun(node, group)
+    if node.op in SHARING_OPS and node.arg.group == group:
+        return _OF_THE_GROUP[node.op](node, group)
     if node.op is Op.SHRINK and cuts[0] == PACKED:
         return _rows_of_one(node)
     rule, cuts = _RULES.get(node.op), [None if c == PACKED else c for c in cuts]
@@ -93,6 +93,29 @@ def _begun(node: Node, group: Group) -> Split | None:
     group's ranks have shared out the axis before."""
     cut = Cut(node.arg.axis)
     return Split(cut, (cut,), lambda src: src[0]) if cut.divides(node.shape, group.size) else None
+
+
+def _of_parts(node: Node, group: Group) -> Split | None:
+    """A value that a rank has its part of already, or all of it."""
+    return None if node.arg.axis is None else Split(Cut(node.arg.axis), (None,), lambda src: src[0])
+
+
+def _joined(node: Node, cuts: Cuts, group: Group) -> Split | None:
+    """A part of what ranks of another line have: of an axis that both share out, in each of their
+    intervals."""
+    cut, = cuts
+    assert cut is not None
+    before = cut.before * (node.arg.group.size if cut.axis == node.arg.axis else 1)
+    return Split(Cut(cut.axis, before), (cut,), _made(node))
+
+
+def _own(node: Node, cuts: Cuts, group: Group) -> Split | None:
+    """A part of another line's part: of an axis that both share out, in fewer intervals."""
+    cut, = cuts
+    assert cut is not None
+    before, rest = divmod(cut.before, node.arg.group.size) if cut.axis == node.arg.axis else (
+        cut.before, 0)
+    return None if rest else Split(Cut(cut.axis, before), (cut,), _made(node))
 
 
 def _made(node: Node, arg: Any = None) -> Local:
@@ -137,14 +160,15 @@ def _gather(node: Node, cuts: Cuts, group: Group) -> Split | None:
     if where is not None and where.axis == at:
         return Split(where, (None, where), _made(node))
     if x is not None and x.axis == at:
+        combiner = Op.MAX if node.dtype is dt.bool_ else Op.ADD
         return None if x.before > 1 or node.dtype.is_stored else Split(
-            None, (x, None), lambda src: gather(src[0], at, _own(src[1], src[0].shape[at], group)),
-            Op.MAX if node.dtype is dt.bool_ else Op.ADD)
+            None, (x, None), lambda src: gather(
+                src[0], at, _within(src[1], src[0].shape[at], group)), combiner)
     cut = x if where is None else where
     return Split(cut, (cut, cut), _made(node))
 
 
-def _own(positions: Node, length: int, group: Group) -> Node:
+def _within(positions: Node, length: int, group: Group) -> Node:
     """Positions in this rank's part of an axis: those of others are outside of it."""
     wide = cast(positions, dt.INDEX)
     first = const(group.rank * length, dt.INDEX, wide.shape)
@@ -159,7 +183,7 @@ def _scatter(node: Node, cuts: Cuts, group: Group) -> Split | None:
     base = cuts[0]
     if base is not None:
         return None if base.before > 1 else Split(base, (base, None, None), lambda src: scatter(
-            src[0], at, _own(src[1], src[0].shape[at], group), src[2], combiner))
+            src[0], at, _within(src[1], src[0].shape[at], group), src[2], combiner))
     if combiner not in (Op.ADD, Op.MAX):
         return None  # the last of several values stays: they must be in order
     identity = SPECS[combiner].identity
@@ -223,9 +247,14 @@ _MOVES: Mapping[Op, Callable[[Shape, Any, Cut, int], Moved]] = {
     Op.RESHAPE: _reshape, Op.PERMUTE: _permute, Op.EXPAND: _expand, Op.PAD: _pad,
     Op.SHRINK: _shrink, Op.FLIP: _flip, Op.SHEAR: _shear}
 
+_OF_THE_GROUP: Mapping[Op, Callable[[Node, Group], Split | None]] = {
+    Op.SHARD: _begun, Op.JOINED: _of_parts, Op.OWN: lambda node, group: None}
+"""What its own ranks have of a node that says how they share a value out."""
 _RULES: Mapping[Op, Callable[[Node, Cuts, Group], Split | None]] = {
     **dict.fromkeys((*ELEMENTWISE, *IDENTITY_OPS, Op.CONTIGUOUS), _elementwise),
     **dict.fromkeys(_MOVES, _move),
+    Op.JOINED: _joined,
+    Op.OWN: _own,
     Op.REDUCE: _reduce,
     Op.GATHER: _gather,
     Op.SCATTER: _scatter,

@@ -80,3 +80,8 @@ def test_training_goes_on_from_the_last_checkpoint_after_a_kill(
     assert {**before, **after} == unbroken(kind, size)
     assert all(before[number] == after[number] for number in before.keys() & after.keys())
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_states_by_name_are_whole_or_in_parts(size: int) -> None:
+    assert printed(size, "checkpoints:by_names").count("done") == size

@@ -62,3 +62,9 @@ def test_sums_in_the_order_of_ranks_are_the_same_bits_each_time() -> None:
 @pytest.mark.parametrize("program", ["unused", "halves", "buffers", "sampler", "uneven_norm"])
 def test_what_data_parallel_training_promises_holds(size: int, program: str) -> None:
     assert printed(size, f"training:{program}").count("done") == size
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("program", ["hooks", "joins", "strict_join"])
+def test_hooks_and_joins_of_data_parallel_training(size: int, program: str) -> None:
+    assert printed(size, f"data_parallel:{program}").count("done") == size

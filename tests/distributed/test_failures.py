@@ -31,6 +31,25 @@ def test_a_rank_that_does_not_come_is_named_at_the_end_of_the_limit(case: str) -
     assert time.monotonic() - began < 40
 
 
+def test_a_barrier_with_a_limit_names_who_is_missing() -> None:
+    found = error_of(2, "failures:fail", "monitored")
+    assert "waited 2 s in monitored_barrier of ranks [0, 1] at failures.py:" in found
+    assert "rank 1 gave no sign" in found
+
+
+def test_objects_and_tensors_are_told_apart() -> None:
+    found = error_of(2, "failures:fail", "object")
+    assert "all_gather_object of ranks [0, 1]" in found
+    assert "all_reduce sum of float32[3] at failures.py:" in found
+
+
+@pytest.mark.parametrize("case", ["part", "hidden"])
+@pytest.mark.parametrize("where", ["eagerly", "jit"])
+def test_ranks_that_look_at_other_values_of_a_dtensor_are_named(case: str, where: str) -> None:
+    found = error_of(2, "failures:fail", case, where)
+    assert "all ranks look at alike" in found and "failures.py:" in found
+
+
 def test_of_several_ranks_the_one_that_is_gone_is_named() -> None:
     assert "rank 1 gave no sign" in error_of(4, "failures:fail", "sleep")
 

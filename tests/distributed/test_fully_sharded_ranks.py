@@ -14,5 +14,10 @@ def test_clipped_and_scaled_gradients_are_those_of_the_whole(size: int, jit: boo
     assert printed(size, "fully_sharded:mixed", jit).count("done") == size
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_unit_computes_in_the_types_of_its_policy(size: int) -> None:
+    assert printed(size, "fully_sharded:types").count("done") == size
+
+
 def test_gradients_of_16_bits_are_means() -> None:
     assert printed(2, "fully_sharded:halves").count("done") == 2

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import lazyten as lt
-from lazyten.distributed.job import launched
+from lazyten.distributed.job import as_torchrun_says, launched
 
 ALONE = """
 import sys
@@ -52,6 +52,36 @@ def test_one_process_needs_no_mpi_and_is_a_job_of_its_own() -> None:
 def test_launchers_are_known_by_what_they_set(environment: dict[str, str],
                                               found: tuple[int, str]) -> None:
     assert launched(environment) == found
+
+
+TORCHRUN = {"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2",
+            "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+
+
+@pytest.mark.parametrize(("environment", "found"), [
+    ({}, {}), ({"WORLD_SIZE": "4", "RANK": "1"}, {}),
+    ({"PMI_SIZE": "4", "PMI_RANK": "1", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}, TORCHRUN),
+    ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+      "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PMIX_RANK": "1"}, TORCHRUN),
+    ({"SLURM_NTASKS": "4", "SLURM_PROCID": "1", "SLURM_LOCALID": "0",
+      "SLURM_NTASKS_PER_NODE": "2"}, TORCHRUN),
+    ({"PMI_SIZE": "4", "PMI_RANK": "1", "MASTER_PORT": "1"},
+     {"RANK": "1", "WORLD_SIZE": "4", "MASTER_ADDR": "localhost"})])
+def test_programs_find_what_torchrun_would_say(environment: dict[str, str],
+                                               found: dict[str, str]) -> None:
+    assert as_torchrun_says(environment) == found
+
+
+def test_programs_that_spawn_processes_become_those_that_mpiexec_has_started(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[tuple[int, str]] = []
+    monkeypatch.setenv("PMI_SIZE", "4")
+    monkeypatch.setenv("PMI_RANK", "3")
+    lt.multiprocessing.spawn(lambda rank, word: called.append((rank, word)), ("x",), nprocs=4)
+    lt.multiprocessing.spawn(lambda rank, word: called.append((rank, word)), ("x",))
+    assert called == [(3, "x"), (0, "x")]
+    with pytest.raises(lt.NotDefinedError, match="mpiexec -n 2"):
+        lt.multiprocessing.spawn(print, nprocs=2)
 
 
 def test_ranks_that_cannot_be_joined_are_an_error_that_says_what_to_do() -> None:

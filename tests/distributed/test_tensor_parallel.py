@@ -13,9 +13,11 @@ from ranks import needs_mpi, printed
 import lazyten as lt
 from lazyten import nn
 from lazyten.distributed import init_device_mesh
-from lazyten.distributed.tensor import Replicate, Shard
+from lazyten.distributed.tensor import Partial, Replicate, Shard
 from lazyten.distributed.tensor.parallel import (
     ColwiseParallel,
+    PrepareModuleInput,
+    PrepareModuleOutput,
     RowwiseParallel,
     SequenceParallel,
     parallelize_module,
@@ -127,10 +129,16 @@ def test_rows_that_no_rank_has_are_an_error_as_of_the_whole_layer() -> None:
                                 RowwiseParallel()), "max_norm"),
     (lambda: parallelize_module(nn.Embedding(3, 2), _mesh()["tp"],
                                 RowwiseParallel(input_layouts=Shard(-1))), "the same numbers"),
-    (lambda: ColwiseParallel(input_layouts=Shard(0)), "Shard"),
+    (lambda: ColwiseParallel(input_layouts=Shard(-2)), "Shard"),
     (lambda: ColwiseParallel(output_layouts=Shard(1)), "Shard"),
     (lambda: RowwiseParallel(input_layouts=Shard(1)), "Shard"),
-    (lambda: RowwiseParallel(use_local_output=False), "DTensor")])
+    (lambda: PrepareModuleInput(input_layouts=Shard(0), desired_input_layouts=()), "1 and 0"),
+    (lambda: PrepareModuleOutput(output_layouts=Partial(), desired_output_layouts=Shard(0)),
+     "give Shard"),
+    (lambda: PrepareModuleInput(input_kwarg_layouts={"a": Shard(0)}), "for each name"),
+    (lambda: parallelize_module(nn.Linear(2, 2), _mesh()["tp"], PrepareModuleInput(
+        input_layouts=(Shard(0),) * 2, desired_input_layouts=(Replicate(),) * 2))(lt.ones(2, 2)),
+     "1 arguments for 2 layouts")])
 def test_what_cannot_be_shared_out_is_named(call: Callable[[], object], words: str) -> None:
     with pytest.raises(lt.ArgumentError, match=words):
         call()
@@ -143,5 +151,3 @@ def test_a_layer_of_sequences_keeps_its_parameters() -> None:
     assert net(lt.ones(1, 4, 2)).shape == (1, 4, 2) and repr(net[0]).startswith("LayerNorm((2,)")
     with pytest.raises(lt.ArgumentError, match=r"SequenceParallel of 0, .* shared out already"):
         parallelize_module(net, _mesh()["tp"], {"0": SequenceParallel()})
-    with pytest.raises(NotImplementedError, match="no tensor knows that it is a part of logits"):
-        lt.distributed.tensor.parallel.loss_parallel()

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -32,7 +32,7 @@ from lazyten.ir.node import (
     scatter,
     toposort,
 )
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import SHARING_OPS, Op
 from lazyten.ir.scan import Body, part, scan
 from lazyten.ir.scan import leaf as scan_leaf
 from lazyten.sharding.partition import partitioned
@@ -70,10 +70,15 @@ Annotate = Callable[[Node, int, int], Node]
 """(a value, its axis, the axis of the grid) -> the value, which ranks share out."""
 
 
-def annotating(rank: int) -> Annotate:
+def annotating(rank: int, in_parts: bool = False) -> Annotate:
+    """in_parts: some values are given as this rank's part, of what it computes whole."""
     def annotated(x: Node, axis: int, grid_axis: int) -> Node:
-        group = lines(rank)[grid_axis]
-        return make(Op.SHARD, x.dtype, (x,), Sharding(group, axis, "cpu", "grid"))
+        sharding = Sharding(lines(rank)[grid_axis], axis, "cpu", "grid")
+        if in_parts and (x.numel + axis) % 4 < 2:
+            sharding = replace(sharding, axis=axis if (x.numel + axis) % 4 else None)
+            own = make(Op.CONTIGUOUS, x.dtype, (make(Op.OWN, x.dtype, (x,), sharding),))
+            return make(Op.JOINED, x.dtype, (own,), sharding)
+        return make(Op.SHARD, x.dtype, (x,), sharding)
     return annotated
 
 
@@ -235,11 +240,16 @@ def check(build: Callable[[Annotate], list[Node]]) -> None:
     """Each rank's values are those of one."""
     leaf = np.arange(72, dtype=np.int64) * 7 % 31 - 9
     expected = evaluate(build(lambda x, axis, grid_axis: x), {0: leaf})
-    roots = [list(partitioned(build(annotating(rank)))) for rank in range(6)]
+    for in_parts in (False, True):
+        _check([build(annotating(rank, in_parts)) for rank in range(6)], expected, leaf)
+
+
+def _check(graphs: Sequence[list[Node]], expected: Sequence[Array], leaf: Array) -> None:
+    roots = [list(partitioned(roots)) for roots in graphs]
     orders = [[(n.arg.serial, n.arg.kind, n.shape) for n in collectives(toposort(r))]
               for r in roots]
     assert all(order == orders[0] for order in orders)
-    assert not any(n.op is Op.SHARD for n in toposort(roots[0]))
+    assert not any(n.op in SHARING_OPS for n in toposort(roots[0]))
     for values in together(roots, leaf):
         for found, wanted in zip(values, expected, strict=True):
             np.testing.assert_array_equal(found, wanted)

@@ -14,6 +14,7 @@ Files, in reading order:
   file.
 - loading.py: Loading: each rank reads the parts of files that it needs, and changes nothing before
   all have found theirs.
+- state_dict.py: States of models and optimizers by the names of parameters, whole or in parts.
 
 A tensor says itself which part of a whole it is (frontend/parts.py): parameters of fully_shard(),
 layers that are split, and the optimizer's states of both. What says nothing is whole; ranks that
@@ -92,4 +93,4 @@ def _place(operation: str, checkpoint_id: Any, storage: None, planner: None, gro
 
 
 __all__ = ["load", "save"]
-__getattr__ = _later("lazyten.distributed.checkpoint")
+__getattr__ = _later("lazyten.distributed.checkpoint", "state_dict")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from lazyten.distributed.optim import ZeroRedundancyOptimizer
+from lazyten.distributed.tensor.parallel.dtensor import DTensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.parallel import DistributedDataParallel
 from lazyten.support.errors import ArgumentError
@@ -71,6 +72,8 @@ def _below(container: Any, way: Way, operation: str) -> Iterator[Entry]:
         here: Way = (*way, key if is_dict else (key,))
         if _is_inner(value):
             yield from _below(value, here, operation)
+        elif isinstance(value, DTensor):
+            yield Entry(here, value._as_part(), _put_part(container, key, value))
         else:
             yield Entry(here, value, _put_into(container, key))
     if (about := getattr(container, ABOUT, None)) is not None:
@@ -80,6 +83,12 @@ def _below(container: Any, way: Way, operation: str) -> Iterator[Entry]:
 def _put_into(container: Any, key: Any) -> Callable[[Any], None]:
     def put(value: Any) -> None:
         container[key] = value
+    return put
+
+
+def _put_part(container: Any, key: Any, lies: DTensor) -> Callable[[Any], None]:
+    def put(value: Any) -> None:
+        container[key] = lies._of_part(value)
     return put
 
 

@@ -1,7 +1,7 @@
 """`lt.distributed.tensor`: how the values of a layer lie on the ranks that share it out.
 
 In: nothing. Out: placements, which plans of parallel layers are written with. Not here: tensors
-that know where their parts are (PyTorch's DTensor): each rank has tensors of its own.
+that know how they lie, DTensors, which stand in parallel/ and are offered here, too.
 
 Files, in reading order:
 
@@ -18,11 +18,6 @@ from lazyten.distributed.tensor.placements import Placement as Placement
 from lazyten.distributed.tensor.placements import Replicate as Replicate
 from lazyten.distributed.tensor.placements import Shard as Shard
 from lazyten.pytorch.modules import later as _later
-from lazyten.pytorch.refusals import refused
 
-globals().update(refused(
-    "distributed.tensor", "each rank has tensors of its own; work is shared out by lazyten.shard, "
-    "layers by distributed.tensor.parallel.parallelize_module or nn.parallel.fully_shard",
-    "DTensor", "distribute_tensor", "distribute_module"))
 __all__ = ["DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "init_device_mesh"]
 __getattr__ = _later("lazyten.distributed.tensor", "parallel")

@@ -14,13 +14,13 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
 from lazyten.ir.node import Node, make, rebuild, toposort
-from lazyten.ir.ops import STEERING_OPS, Op
+from lazyten.ir.ops import SHARING_OPS, STEERING_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
 from lazyten.storage.device import executor
 from lazyten.storage.storage import REALIZED, Buffer
 
-NO_KERNELS = frozenset({Op.COPY, Op.COLLECTIVE, Op.SHARD})
+NO_KERNELS = SHARING_OPS | {Op.COPY, Op.COLLECTIVE}
 """What no kernel computes."""
 
 
@@ -79,6 +79,8 @@ class Graph:
                 arg = (repr(node.value), node.shape)
             elif op is Op.COLLECTIVE:
                 arg = self.numbered[node]
+            elif op is Op.OWN:
+                arg = arg.plain()
             entries.append((op, node.dtype, arg, tuple([numbers[s] for s in node.src])))
         return tuple(entries), tuple([numbers[r] for r in self.roots])
 
@@ -86,6 +88,8 @@ class Graph:
         """What a node reads; notes the node that is read in its place, if one is."""
         if node.op is Op.BUFFER:
             return ()
+        if node.op is Op.JOINED:  # another rank may have dropped the whole: all make it again
+            return node.src
         found = self.realized.get(node)
         if found is None and node.op in STEERING_OPS:
             found = node.src[0]
@@ -125,6 +129,9 @@ class Graph:
             elif node.op is Op.COLLECTIVE:
                 memo[node] = make(Op.COLLECTIVE, node.dtype, tuple(memo[s] for s in node.src),
                                   self.numbered[node], node.place)
+            elif node.op is Op.OWN:
+                memo[node] = make(Op.OWN, node.dtype, tuple(memo[s] for s in node.src),
+                                  node.arg.plain(), node.place)
             else:
                 memo[node] = anew(node, tuple(memo[s] for s in node.src))
         return [memo[r] for r in self.roots]

@@ -13,11 +13,11 @@ from weakref import WeakSet
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.number_tape import Number
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import SHARING_OPS, Op
 from lazyten.storage.placeholder import Source
 from lazyten.storage.storage import Buffer
 
-OF_ONE_STEP = (Op.COPY, Op.COLLECTIVE, Op.SHARD)
+OF_ONE_STEP = (Op.COPY, Op.COLLECTIVE, *SHARING_OPS)
 """What is done outside of kernels, once, where it was recorded."""
 clean: WeakSet[Node] = WeakSet()
 """Nodes that are known to stand over sources and constants alone."""

@@ -5,6 +5,9 @@ In: a module, and the ranks of a job (distributed/). Out: a module like it. Not 
 Files, in reading order:
 
 - data_parallel.py: `DataParallel`, for programs that make it of one device.
+- comm_hooks.py: How gradients are combined over ranks: `GradBucket`, and PyTorch's hooks of
+  DistributedDataParallel.
+- joining.py: `Join`: ranks with different numbers of batches: who is done goes on with the others.
 - distributed.py: `DistributedDataParallel`: a module that several processes train together.
 - fully_sharded.py: `fully_shard`: a module of whose parameters, gradients and states each rank has
   a part.

@@ -16,10 +16,13 @@ from lazyten.distributed import state
 from lazyten.distributed.functional import together
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
+from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
+from lazyten.nn.parallel.comm_hooks import GradBucket, Hook, means_by
+from lazyten.nn.parallel.joining import Join
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.sharded_parameter import check_whole
-from lazyten.support.errors import GradientError
+from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.grad_mode import is_grad_enabled, no_grad
 
 MIB = 1 << 20
@@ -51,6 +54,8 @@ class DistributedDataParallel(Module):
         self.find_unused_parameters = find_unused_parameters
         self.bucket_bytes = (25.0 if bucket_cap_mb is None else bucket_cap_mb) * MIB
         self.require_backward_grad_sync = True
+        self._hook: tuple[Any, Hook] | None = None
+        self._join: Join | None = None
         self._trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
         if not self._trained:
             raise GradientError("DistributedDataParallel: no parameter of the module requires "
@@ -64,10 +69,51 @@ class DistributedDataParallel(Module):
                 parameter.register_post_accumulate_grad_hook(lambda _: _ask(own))
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        if self.training and self.broadcast_buffers and self.require_backward_grad_sync \
-                and self.process_group.size > 1 and is_grad_enabled():
-            become_as(list(self.module.buffers()), self.process_group)
+        if self.require_backward_grad_sync and self.process_group.size > 1 and is_grad_enabled():
+            shares_buffers = self.training and self.broadcast_buffers
+            buffers = list(self.module.buffers()) if shares_buffers else []
+            root = 0 if self._join is None else self._join.called(bool(buffers))
+            become_as(buffers, self.process_group, root)
         return self.module(*inputs, **kwargs)
+
+    def register_comm_hook(self, state: object, hook: Hook) -> None:
+        """Have a function combine the gradients of a bucket over ranks: hook(state, bucket) gives a
+        future of one tensor, or the tensor, of as many elements as bucket.buffer(). The means of
+        the ranks' are what it is to give (comm_hooks.py). ArgumentError for a second one."""
+        if self._hook is not None:
+            raise ArgumentError("register_comm_hook: this module has a hook already; make another "
+                                "DistributedDataParallel for another one")
+        if not callable(hook):
+            raise ArgumentError(f"register_comm_hook: {hook!r:.60} is no function of a state and a "
+                                f"bucket")
+        self._hook = state, hook
+
+    @contextmanager
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True,
+             throw_on_early_termination: bool = False) -> Iterator[None]:
+        """Within this block ranks may have batches of different numbers: who has done all of its
+        own takes part in what the others do with gradients of zeros, and at the end all have the
+        parameters of one that did most.
+
+        divide_by_initial_world_size: gradients are divided by how many ranks there are, or by how
+        many still have batches. throw_on_early_termination: DistributedError on all, once a rank
+        has none. Each forward pass asks all ranks, so none of it is in a jitted function.
+        """
+        if not enable or self.process_group.size == 1:
+            yield
+            return
+        self._join = Join(self.process_group, divide_by_initial_world_size,
+                          throw_on_early_termination)
+        try:
+            yield
+            while self._join.others():
+                become_as(list(self.module.buffers()) if self._join.shares_buffers else [],
+                          self.process_group, self._join.root)
+                self._sum_up()
+            become_as([*self.module.parameters(), *self.module.buffers()], self.process_group,
+                      self._join.root)
+        finally:
+            self._join = None
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -87,14 +133,31 @@ class DistributedDataParallel(Module):
                                 f"{', '.join(unused)}, and other ranks may wait for it; leave it "
                                 f"out of the loss by requires_grad_(False), or give "
                                 f"find_unused_parameters=True")
-        with no_grad():
-            for bucket in self._buckets():
-                gradients = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in bucket]
-                wide = [g.float() if g.dtype.is_half else g for g in gradients]
-                sums = together("all_reduce", wide, self.process_group)
-                for p, gradient, total in zip(bucket, gradients, sums, strict=True):
-                    gradient.copy_(total / self.process_group.size)
+        for bucket, means in self._sum_up():
+            for p, mean in zip(bucket, means, strict=True):
+                with no_grad():
+                    gradient = p.new_zeros(p.shape) if p.grad is None else p.grad
+                    gradient.copy_(mean)
                     p.grad = gradient
+
+    def _sum_up(self) -> list[tuple[list[Parameter], list[Tensor]]]:
+        """The means of the ranks' gradients, by buckets: of what has none here, zeros."""
+        is_absent = self._join is not None and not self._join.is_here
+        buckets, found = list(self._buckets()), []
+        with no_grad():
+            for number, bucket in enumerate(buckets):
+                own = [p.new_zeros(p.shape) if p.grad is None or is_absent else p.grad
+                       for p in bucket]
+                found.append((bucket, self._means(number, number == len(buckets) - 1, bucket, own)))
+        return found
+
+    def _means(self, number: int, is_last: bool, bucket: list[Parameter], gradients: list[Tensor]
+               ) -> list[Tensor]:
+        if self._hook is not None:
+            return means_by(*self._hook, GradBucket(number, is_last, bucket, gradients))
+        wide = [g.float() if g.dtype.is_half else g for g in gradients]
+        count = self.process_group.size if self._join is None else self._join.count
+        return [total / count for total in together("all_reduce", wide, self.process_group)]
 
     def _buckets(self) -> Iterator[list[Parameter]]:
         """The parameters in the order in which backward() comes to them, some at a time."""

@@ -7,17 +7,20 @@ takes.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from lazyten.autograd.recomputing import made_after, made_again
 from lazyten.distributed import state
+from lazyten.distributed.device_mesh import DeviceMesh
 from lazyten.distributed.functional import all_gather
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
 from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.dtype import DType
 from lazyten.nn.attributes import replaced
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
@@ -28,11 +31,33 @@ from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import is_grad_enabled
 
 globals().update(refused(
-    "distributed.fsdp", "fully_shard(module) shards floats of one type on one device; autocast "
-    "computes in lower types (docs/distributed.md)",
+    "distributed.fsdp", "fully_shard(module) does what FullyShardedDataParallel does: call it for "
+    "each layer, and for the whole, with MixedPrecisionPolicy (docs/distributed.md)",
     "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FullStateDictConfig",
-    "FullyShardedDataParallel", "MixedPrecision", "MixedPrecisionPolicy", "OffloadPolicy",
-    "OptimStateKeyType", "ShardingStrategy", "StateDictType"))
+    "FullyShardedDataParallel", "MixedPrecision", "OptimStateKeyType", "ShardingStrategy",
+    "StateDictType"))
+
+
+@dataclass(frozen=True)
+class MixedPrecisionPolicy:
+    """Types in which a unit computes, while its rows stay what they are.
+
+    param_dtype: of whole parameters, which travel so; of floats that forward() takes, too, if
+    cast_forward_inputs. output_dtype: of floats that it gives. Gradients that are summed are added
+    up in float32 at least, whatever reduce_dtype says.
+    """
+
+    param_dtype: DType | None = None
+    reduce_dtype: DType | None = None
+    output_dtype: DType | None = None
+    cast_forward_inputs: bool = True
+
+
+class OffloadPolicy:
+    """Rows are where they are."""
+
+
+WHOLE_TYPES = MixedPrecisionPolicy()
 
 
 class FSDPModule(Module):
@@ -43,13 +68,30 @@ class FSDPModule(Module):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self._unit.called(super().forward, inputs, kwargs)
 
+    def unshard(self, async_op: bool = False) -> None:
+        """Nothing: forward() gathers."""
+
+    reshard = unshard
+
+    def set_modules_to_forward_prefetch(self, modules: Sequence[Module]) -> None:
+        """Nothing: what needs no result of another gather is begun before it is waited for."""
+
+    set_modules_to_backward_prefetch = set_modules_to_forward_prefetch
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
+        """Have it, and units in it if recurse, gather parameters again in the backward pass of a
+        jitted function, or keep them."""
+        for module in self.modules() if recurse else (self,):
+            if isinstance(module, FSDPModule):
+                module._unit.reshards = reshard_after_forward
+
 
 class Unit(tracing.TellsTraces):
     """Parameters that are gathered together. places: tables of modules, and names there."""
 
     def __init__(self, module: Module, group: Group, ignored: Iterable[Parameter],
-                 reshards: bool) -> None:
-        self.group, self.reshards = group, reshards
+                 reshards: bool, types: MixedPrecisionPolicy) -> None:
+        self.group, self.reshards, self.types = group, reshards, types
         self.places: list[tuple[dict[str, Any], str, ShardedParameter]] = []
         left_out = {id(p) for p in ignored}
         found = [(owner._parameters, name, p) for owner in module.modules()
@@ -73,31 +115,51 @@ class Unit(tracing.TellsTraces):
         """What forward() gives with whole parameters."""
         if self.places and self.places[0][0][self.places[0][1]] is not self.places[0][2]:
             return forward(*inputs, **kwargs)  # a unit that calls itself has them
+        types = self.types
+        if types.cast_forward_inputs:
+            inputs, kwargs = _in_type((inputs, kwargs), types.param_dtype)
         reshards = self.reshards and tracing.current() is not None
         wholes: dict[int, Tensor] = {}
         gathered = []
         for _, alike in groupby(self.rows, _alike):
             own = list(alike)
-            flat = cat(list(own))
+            flat = _in_type(cat(list(own)), types.param_dtype)
             rows = all_gather(made_after((inputs, kwargs), flat) if reshards else flat, self.group)
             parts = rows.split([row.numel() for row in own], 1)
             wholes |= {id(row): whole_of(part, row.whole_shape)
                        for row, part in zip(own, parts, strict=True)}
             gathered.append((rows, flat))
         with replaced([(table, name, wholes[id(row)]) for table, name, row in self.places]):
-            result = forward(*inputs, **kwargs)
+            result = _in_type(forward(*inputs, **kwargs), types.output_dtype)
         if not (reshards and gathered and is_grad_enabled()):
             return result
         return made_again(result, (inputs, kwargs), *zip(*gathered, strict=True))
+
+
+def _in_type(x: Any, dtype: DType | None) -> Any:
+    """Floats among values in a type; as they are, if that is None."""
+    if dtype is None:
+        return x
+    if isinstance(x, Tensor):
+        return x.to(dtype=dtype) if x.dtype.is_float else x
+    if isinstance(x, dict):
+        return {name: _in_type(value, dtype) for name, value in x.items()}
+    if isinstance(x, list | tuple):
+        parts = [_in_type(value, dtype) for value in x]
+        made = getattr(x, "_make", None)
+        return made(parts) if made else type(x)(parts)
+    return x
 
 
 def _alike(row: ShardedParameter) -> tuple[str, str, bool]:
     return *type_of(row), row.requires_grad
 
 
-def fully_shard(module: Module, *, process_group: Group | None = None, mesh: None = None,
-                reshard_after_forward: bool = True,
-                ignored_params: Iterable[Parameter] = ()) -> Module:
+def fully_shard(module: Module, *, process_group: Group | None = None,
+                mesh: DeviceMesh | None = None, reshard_after_forward: bool | int = True,
+                ignored_params: Iterable[Parameter] | None = None,
+                mp_policy: MixedPrecisionPolicy = WHOLE_TYPES,
+                offload_policy: OffloadPolicy | None = None) -> Module:
     """Have each rank keep a part of each parameter of the module, in place; gives the module.
 
     Its parameters are rows then (ShardedParameter), and whole while its forward() runs; make the
@@ -105,10 +167,11 @@ def fully_shard(module: Module, *, process_group: Group | None = None, mesh: Non
     first, and what is around them last, as each call's parameters travel together. Values begin as
     those of the group's rank 0. `.grad` of a row is its part of the mean of the ranks' gradients.
 
-    process_group: all ranks, if None. reshard_after_forward: in lt.jit, gather parameters
-    again in the backward pass, rather than keep them; what an eager step gathers stays to its end.
-    ignored_params: stay whole, and are nobody's business.
-    ArgumentError for a list of modules and for mesh.
+    process_group, or mesh, of one axis: all ranks, if None. reshard_after_forward: in lt.jit,
+    gather parameters again in the backward pass, rather than keep them; what an eager step gathers
+    stays to its end.
+    ignored_params: stay whole, and are nobody's business. mp_policy: the types that it computes in.
+    ArgumentError for a list of modules, and for a mesh of several axes.
     """
     if not isinstance(module, Module):
         raise ArgumentError(f"fully_shard: {type(module).__name__} {module!r:.40} is no module; "
@@ -116,16 +179,18 @@ def fully_shard(module: Module, *, process_group: Group | None = None, mesh: Non
     if type(module).forward is Module.forward:
         raise ArgumentError(f"fully_shard: {type(module).__name__} has no forward(), in which its "
                             f"parameters could be whole; call it for the modules in it")
-    if mesh is not None:
-        raise ArgumentError("fully_shard: mesh: give process_group, from new_group()")
+    if mesh is not None and (not isinstance(mesh, DeviceMesh) or mesh.ndim != 1):
+        raise ArgumentError(f"fully_shard: mesh={mesh!r:.60}; give one axis of a mesh, by its "
+                            f"name: mesh['dp']")
     if isinstance(module, FSDPModule):
         raise ArgumentError(f"fully_shard: this {type(module).__name__} is sharded already")
     if any(isinstance(p, SplitParameter) for p in module.parameters()):
         raise ArgumentError("fully_shard: parallelize_module() has shared out parameters of this "
                             "module along an axis already; leave these to it")
-    group = state.group_of(process_group, "fully_shard")
+    group = state.group_of(process_group if mesh is None else mesh.get_group(), "fully_shard")
     kind = type(module)
-    body = {"_unit": Unit(module, group, ignored_params, reshard_after_forward),
+    body = {"_unit": Unit(module, group, ignored_params or (), bool(reshard_after_forward),
+                          mp_policy),
             "__module__": kind.__module__}
     module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), body)
     return module

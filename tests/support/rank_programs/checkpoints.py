@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,19 @@ from lazyten import distributed as dist
 from lazyten import nn
 from lazyten.distributed import checkpoint
 from lazyten.distributed.checkpoint import folders, saving
+from lazyten.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_state_dict,
+)
 from lazyten.distributed.optim import ZeroRedundancyOptimizer
+from lazyten.distributed.tensor import Shard, distribute_module, distribute_tensor
+from lazyten.distributed.tensor.experimental import implicit_replication
+from lazyten.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
 from lazyten.frontend.parts import placement_of
 from lazyten.frontend.serialization import Opened
 from lazyten.nn.parallel import DistributedDataParallel, ShardedParameter, fully_shard
@@ -228,3 +241,60 @@ def _kill_in(place: str) -> None:
                 kill()
             return target
         Path.replace = killing  # type: ignore[assignment, method-assign]
+
+
+def by_names() -> None:
+    """States by name: whole, or in parts, of what is shared out in each way; from rank 0 to all."""
+    mesh = dist.init_device_mesh("cpu", (dist.init(60).size,))
+    ways: list[Callable[[nn.Module], nn.Module]] = [
+        DistributedDataParallel, fully_shard,
+        lambda net: parallelize_module(net, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()}),
+        lambda net: distribute_module(net, mesh, _rows)]
+    for shared in ways:
+        (net, optimizer), (other, after) = (_learnt(shared, steps) for steps in (2, 0))
+        for options in (StateDictOptions(), StateDictOptions(full_state_dict=True),
+                        StateDictOptions(full_state_dict=True, cpu_offload=True,
+                                         broadcast_from_rank0=True)):
+            saved = get_state_dict(net, optimizer, options=options)
+            if options.full_state_dict and (dist.rank() == 0 or not options.cpu_offload):
+                assert {n: v.shape for n, v in saved[0].items()} == {
+                    n: v.shape for n, v in _small().state_dict().items()}
+                assert list(saved[1]["state"]) == list(saved[0]) == [
+                    name for group in saved[1]["param_groups"] for name in group["params"]]
+                assert saved[1]["state"]["0.weight"]["exp_avg"].shape == (8, 4)
+            elif options.cpu_offload:
+                assert saved == ({}, {})
+            set_state_dict(other, after, model_state_dict=saved[0], optim_state_dict=saved[1],
+                           options=options)
+            for found, wanted in zip((*other.parameters(), *_tensors(after)),
+                                     (*net.parameters(), *_tensors(optimizer)), strict=True):
+                np.testing.assert_array_equal(found.detach().numpy(), wanted.detach().numpy())
+            other, after = _learnt(shared, 0)
+    print("done")
+
+
+def _small() -> nn.Sequential:
+    lt.manual_seed(0)
+    made: nn.Sequential = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4))
+    return made
+
+
+def _rows(name: str, module: nn.Module, mesh: dist.DeviceMesh) -> None:
+    if isinstance(module, nn.Linear):
+        module.weight = nn.Parameter(distribute_tensor(module.weight, mesh, [Shard(0)]))
+
+
+def _learnt(shared: Callable[[nn.Module], nn.Module], steps: int
+            ) -> tuple[nn.Module, lt.optim.Optimizer]:
+    net = shared(_small())
+    optimizer = lt.optim.Adam(net.parameters(), lr=0.1)
+    for number in range(steps):
+        with implicit_replication():
+            net(lt.arange(8.0).reshape(2, 4) + number).square().mean().backward()
+        optimizer.step()
+    return net, optimizer
+
+
+def _tensors(optimizer: lt.optim.Optimizer) -> list[lt.Tensor]:
+    return [v for values in optimizer.state.values() for v in values.values()
+            if isinstance(v, lt.Tensor)]

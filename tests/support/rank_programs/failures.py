@@ -9,6 +9,7 @@ import time
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten.distributed import functional as F
+from lazyten.distributed.tensor import Shard, distribute_tensor
 
 LIMIT = 2.0
 
@@ -20,6 +21,7 @@ def fail(case: str, where: str = "eagerly") -> None:
     x = lt.ones(3)
     F.all_reduce(x).sum().item()  # all are there
     dist.barrier()
+    mesh = dist.init_device_mesh("cpu", (world.size,))
     world.job.limit = LIMIT
 
     def work(x: lt.Tensor) -> lt.Tensor:
@@ -37,6 +39,13 @@ def fail(case: str, where: str = "eagerly") -> None:
             parts = [F.all_reduce(x), F.all_gather(x)] if is_odd else [F.all_gather(x),
                                                                        F.all_reduce(x)]
             return parts[0].sum() + parts[1].sum()
+        if case == "object":
+            return _objects(is_odd, x)
+        if case == "monitored":
+            world.job.limit = 60
+            dist.monitored_barrier(timeout=LIMIT)
+        if case in ("part", "hidden"):
+            return _parts(case, is_odd, mesh)
         if case == "pair":
             return F.exchange(x[:2] if is_odd else x, 1 - dist.rank(), 1 - dist.rank())
         return F.all_reduce(x)
@@ -47,8 +56,24 @@ def fail(case: str, where: str = "eagerly") -> None:
         (lt.jit(work) if where == "jit" else work)(x).sum().item()
 
 
+def _objects(is_odd: bool, x: lt.Tensor) -> lt.Tensor:
+    """Objects are gathered, and a sum is made elsewhere."""
+    if is_odd:
+        return F.all_reduce(x)
+    dist.all_gather_object([None] * dist.size(), "words")
+    return x
+
+
+def _parts(case: str, is_odd: bool, mesh: dist.DeviceMesh) -> lt.Tensor:
+    """One rank looks at other values of a DTensor than another, or at none."""
+    x = distribute_tensor(lt.arange(8.0), mesh, [Shard(0)])
+    if case == "hidden" and is_odd:
+        return x.to_local()
+    return (x.sum() if is_odd else x).full_tensor()
+
+
 def _go_wrong(case: str) -> None:
-    if case == "sleep":
+    if case in ("sleep", "monitored"):
         time.sleep(60)
     if case == "exit":
         sys.exit(0)

@@ -9,6 +9,7 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten import nn
+from lazyten.distributed.fsdp import FSDPModule, MixedPrecisionPolicy
 from lazyten.nn.parallel import ShardedParameter, fully_shard
 
 
@@ -77,4 +78,34 @@ def halves() -> None:
     net(lt.full((1, 3), 1.0 + dist.rank(), dtype=lt.bfloat16)).sum().backward()
     rows = dist.functional.all_gather(net.weight.grad).flatten()[:6]
     assert rows.dtype is lt.bfloat16 and (rows == (1 + dist.size()) / 2).all().item()
+    print("done")
+
+
+def types() -> None:
+    """A unit on a mesh computes in a type of its policy, and its rows keep theirs."""
+    mesh = dist.init_device_mesh("cpu", (dist.init(20).size,))
+    seen = []
+
+    class Noting(nn.Linear):
+        def forward(self, input: lt.Tensor) -> lt.Tensor:
+            seen.append((input.dtype, self.weight.dtype))
+            return super().forward(input)
+    policy = MixedPrecisionPolicy(param_dtype=lt.bfloat16, reduce_dtype=lt.float32,
+                                  output_dtype=lt.float32)
+    net, whole = Noting(4, 2), nn.Linear(4, 2)
+    fully_shard(net, mesh=mesh, mp_policy=policy)
+    assert isinstance(net, FSDPModule)
+    net.unshard()
+    net.set_reshard_after_forward(False)
+    whole.load_state_dict({name: p.full_tensor().detach() for name, p in net.named_parameters()})
+    x = lt.arange(8.0).reshape(2, 4) / 8 + dist.rank()
+    found, wanted = net(x), whole(x)
+    assert seen == [(lt.bfloat16, lt.bfloat16)] and found.dtype is lt.float32
+    np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), rtol=3e-2,
+                               atol=3e-2)
+    found.sum().backward()
+    assert all(p.dtype is lt.float32 is p.grad.dtype for p in net.parameters())
+    rows = dist.functional.all_gather(net.weight.grad).flatten()[:8].reshape(2, 4)
+    mean = dist.functional.all_reduce(x.sum(0), "mean")
+    np.testing.assert_allclose(rows.numpy(), [mean.tolist()] * 2, rtol=1e-2)
     print("done")

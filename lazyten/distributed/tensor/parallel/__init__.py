@@ -8,8 +8,13 @@ Files, in reading order:
 - layouts.py: Between values that all ranks have whole and those of which each has a part or a
   summand.
 - layers.py: Layers of which each rank has a part: what nn.Linear and nn.Embedding become.
+- dtensor.py: `DTensor`: a tensor of which each rank of a mesh stores a part, and that operations
+  take whole.
+- distributing.py: `distribute_module`, and tensors that are made in parts.
 - styles.py: `ColwiseParallel`, `RowwiseParallel` and `SequenceParallel`: which part of a layer each
   rank has, or of sequences, and how what comes in and goes out lies on them.
+- preparing.py: `PrepareModuleInput` and `PrepareModuleOutput`: what comes into a module or goes out
+  is laid out in another way first.
 
 All ranks of the group have the same batch, and compute the same loss, so gradients are those of
 that loss, and each rank's own: nothing is to be averaged. Ranks that share out batches besides are
@@ -18,10 +23,14 @@ another axis of a mesh of two.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
 
 from lazyten.distributed.device_mesh import DeviceMesh
 from lazyten.distributed.in_place import become_as
+from lazyten.distributed.tensor.parallel.dtensor import implicit_replication
+from lazyten.distributed.tensor.parallel.preparing import PrepareModuleInput as PrepareModuleInput
+from lazyten.distributed.tensor.parallel.preparing import PrepareModuleOutput as PrepareModuleOutput
 from lazyten.distributed.tensor.parallel.styles import ColwiseParallel as ColwiseParallel
 from lazyten.distributed.tensor.parallel.styles import ParallelStyle as ParallelStyle
 from lazyten.distributed.tensor.parallel.styles import RowwiseParallel as RowwiseParallel
@@ -33,12 +42,14 @@ from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import ArgumentError
 
 globals().update(refused(
-    "distributed.tensor.parallel", "say by input_layouts= and output_layouts= of ColwiseParallel "
-    "and RowwiseParallel how what comes in and goes out lies on ranks", "PrepareModuleInput",
-    "PrepareModuleOutput", "PrepareModuleInputOutput"))
-globals().update(refused(
-    "distributed.tensor.parallel", "no tensor knows that it is a part of logits; give the loss "
-    "whole ones, by ColwiseParallel(output_layouts=Replicate()) of the head", "loss_parallel"))
+    "distributed.tensor.parallel", "give a module both PrepareModuleInput and PrepareModuleOutput, "
+    "one by parallelize_module of it, and one by another", "PrepareModuleInputOutput"))
+
+
+def loss_parallel() -> AbstractContextManager[None]:
+    """A block in which a loss may be made of logits in parts, a DTensor such as ColwiseParallel(
+    use_local_output=False) gives, and of labels that all ranks have: no rank has all logits."""
+    return implicit_replication()
 
 
 def parallelize_module(module: Module, device_mesh: DeviceMesh | None = None,
@@ -64,7 +75,7 @@ def parallelize_module(module: Module, device_mesh: DeviceMesh | None = None,
         become_as([t for t in (*module.parameters(), *module.buffers())
                    if not isinstance(t, PartialParameter)], group, src_data_rank)
     for name, layer, style in chosen:
-        style.apply(layer, name, group)
+        style.apply(layer, name, device_mesh)
     return module
 
 
@@ -75,8 +86,8 @@ def _chosen(module: Module, plan: ParallelStyle | Mapping[str, ParallelStyle] | 
     for pattern, style in styles.items():
         if not isinstance(style, ParallelStyle):
             raise ArgumentError(f"parallelize_module: the plan has {style!r:.60} for {pattern!r}; "
-                                f"give ColwiseParallel(), RowwiseParallel() or "
-                                f"SequenceParallel()")
+                                f"give ColwiseParallel(), RowwiseParallel(), SequenceParallel(), "
+                                f"PrepareModuleInput() or PrepareModuleOutput()")
         found = [(name, layer) for name, layer in module.named_modules()
                  if _fits(name.split("."), pattern.split("."))]
         if not found:
@@ -89,6 +100,6 @@ def _fits(name: list[str], pattern: list[str]) -> bool:
     return len(name) == len(pattern) and all(map(fnmatchcase, name, pattern))
 
 
-__all__ = ["ColwiseParallel", "ParallelStyle", "RowwiseParallel", "SequenceParallel",
-           "parallelize_module"]
+__all__ = ["ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleOutput",
+           "RowwiseParallel", "SequenceParallel", "loss_parallel", "parallelize_module"]
 __getattr__ = _later("lazyten.distributed.tensor.parallel")

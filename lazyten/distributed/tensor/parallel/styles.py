@@ -4,8 +4,10 @@ or of sequences, and how what comes in and goes out lies on them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
-from lazyten.distributed.group import Group
+from lazyten.distributed.device_mesh import DeviceMesh
+from lazyten.distributed.tensor.parallel.dtensor import DTensor
 from lazyten.distributed.tensor.parallel.layers import (
     LAST,
     ColwiseEmbedding,
@@ -27,7 +29,7 @@ class ParallelStyle(ABC):
     """How a layer is shared out: a value of a plan of parallelize_module()."""
 
     @abstractmethod
-    def apply(self, module: Module, name: str, group: Group) -> None:
+    def apply(self, module: Module, name: str, mesh: DeviceMesh) -> None:
         """Share a layer out, in place. ArgumentError for one of which this is not known, and for
         sizes that the ranks do not divide."""
 
@@ -45,9 +47,7 @@ class _ByWeights(ParallelStyle):
 
     def __init__(self, *, input_layouts: Placement | None = None,
                  output_layouts: Placement | None = None, use_local_output: bool = True) -> None:
-        if not use_local_output:
-            raise ArgumentError(f"{type(self).__name__}: use_local_output=False asks for a "
-                                f"DTensor, and each rank has tensors of its own; leave it out")
+        self.use_local_output = use_local_output
         self.input_layouts = self._checked(input_layouts, "input_layouts")
         self.output_layouts = self._checked(output_layouts, "output_layouts")
 
@@ -56,15 +56,16 @@ class _ByWeights(ParallelStyle):
         """How inputs and outputs of a layer lie where nothing is said."""
 
     def _checked(self, layout: Placement | None, name: str) -> Placement | None:
-        may = isinstance(layout, Shard) and name == self._of_sequences and layout.dim > 0
+        may = isinstance(layout, Shard) and name == self._of_sequences and layout.dim >= 0
         if layout is None or layout in (Shard(LAST), Replicate()) or may:
             return layout
         more = ", or Shard(1), of sequences" if name == self._of_sequences else ""
         raise ArgumentError(f"{type(self).__name__}: {name}={layout!r:.60}; it is Replicate() or "
                             f"Shard(-1), parts of the last axis{more}")
 
-    def apply(self, module: Module, name: str, group: Group) -> None:
+    def apply(self, module: Module, name: str, mesh: DeviceMesh) -> None:
         """See ParallelStyle."""
+        group = mesh.get_group()
         found = {Linear: self._linear, Embedding: self._embedding}.get(type(module))
         what = f"{type(self).__name__} of {name or 'the module'}, {module!r:.80},"
         if found is None:
@@ -83,10 +84,25 @@ class _ByWeights(ParallelStyle):
                 module._parameters[own] = SplitParameter.of(p, group, axis)
         module.__class__ = type(found.__name__, (found,),
                                 {"_sharing": how, "__module__": found.__module__})
+        _take_and_give(module, mesh, self.input_layouts or takes,
+                       None if self.use_local_output else self.output_layouts or gives)
 
     def __repr__(self) -> str:
         return (f"{type(self).__name__}(input_layouts={self.input_layouts}, "
                 f"output_layouts={self.output_layouts})")
+
+
+def _take_and_give(module: Module, mesh: DeviceMesh, takes: Placement, gives: Placement | None
+                   ) -> None:
+    """Have a layer take this rank's part of a DTensor; and give one, if gives says how that
+    lies."""
+    def own(_: Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([x.redistribute(placements=[takes])._part_here() if isinstance(x, DTensor)
+                      else x for x in args])
+    module.register_forward_pre_hook(own)
+    if gives is not None:
+        module.register_forward_hook(lambda _, args, output: DTensor.from_local(
+            output, mesh, [gives]))
 
 
 def _axis(layout: Placement) -> int | None:
@@ -119,7 +135,8 @@ class ColwiseParallel(_ByWeights):
 
     input_layouts: Replicate() unless Shard(-1) is given, or Shard(1) for a Linear of which each
     rank has a part of the sequences (batch, length, features), which it joins; output_layouts:
-    Shard(-1) unless Replicate() is given, which gathers.
+    Shard(-1) unless Replicate() is given, which gathers. use_local_output=False: it gives a
+    DTensor.
     """
 
     _linear, _embedding = ColwiseLinear, ColwiseEmbedding
@@ -159,15 +176,16 @@ class SequenceParallel(ParallelStyle):
     def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         self.sequence_dim, self.use_local_output = sequence_dim, use_local_output
 
-    def apply(self, module: Module, name: str, group: Group) -> None:
+    def apply(self, module: Module, name: str, mesh: DeviceMesh) -> None:
         """See ParallelStyle."""
         what = f"SequenceParallel of {name or 'the module'}, {module!r:.80},"
         if isinstance(module, OfSequences) or any(isinstance(p, PartialParameter)
                                                   for p in module.parameters()):
             raise ArgumentError(f"{what}: it is shared out already")
+        _take_and_give(module, mesh, Shard(self.sequence_dim), None)
         kind = type(module)
         module.__class__ = type(kind.__name__, (OfSequences, kind),
-                                {"_group": group, "__module__": kind.__module__})
+                                {"_group": mesh.get_group(), "__module__": kind.__module__})
 
     def __repr__(self) -> str:
         return f"SequenceParallel(sequence_dim={self.sequence_dim})"
