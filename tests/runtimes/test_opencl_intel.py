@@ -147,7 +147,7 @@ VERSION = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-"
                                                  (f"{VERSION}znver3", True)])
 def test_a_processor_that_pocl_does_not_know_is_an_error_that_says_so(
         version: str, usable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda command: f"/usr/bin/{command}")    # there is a linker
+    monkeypatch.setattr(shutil, "which", lambda command: f"/usr/bin/{command}")  # a linker
     pocl = device("Portable Computing Language", version)
     row = opencl_drivers.driver_of(pocl)
     assert row is not None
