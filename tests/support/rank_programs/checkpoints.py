@@ -23,11 +23,7 @@ from lazyten.distributed.checkpoint.state_dict import (
 from lazyten.distributed.optim import ZeroRedundancyOptimizer
 from lazyten.distributed.tensor import Shard, distribute_module, distribute_tensor
 from lazyten.distributed.tensor.experimental import implicit_replication
-from lazyten.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
+from lazyten.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from lazyten.frontend.parts import placement_of
 from lazyten.frontend.serialization import Opened
 from lazyten.nn.parallel import DistributedDataParallel, ShardedParameter, fully_shard
