@@ -429,7 +429,9 @@ class _Renderer:
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
         mask = None if item.mask is None or lanes == 1 else self.names[item.mask]
-        if item.combiner is not None or (item.mask is not None and mask is None):
+        if item.combiner is not None and lanes > 1:  # all places are inside, masked off or not
+            name = ROWS[item.combiner](self, dtype, lanes, (self._load(Load(value, address)), name))
+        elif item.combiner is not None or (item.mask is not None and mask is None):
             name = self._updated(item)
         if dtype.kind == "b":
             name = convert(self, dt.bool_, dt.uint8, lanes, name)
