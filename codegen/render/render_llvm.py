@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import reduce
 
+from lazyten.codegen.instructions.aliasing import copied, updated
 from lazyten.codegen.instructions.instructions import (
     Address,
     Block,
@@ -104,6 +105,7 @@ class _Renderer:
         self.uniform: set[Value] = set()
         self.declared: set[str] = set()
         self.used: set[int] = set()
+        self.updated = updated(function.body)
         self.count = 0
         self.iterations = 0
         self.label = "entry"
@@ -157,7 +159,7 @@ class _Renderer:
         start, stop = ("%first", "%last") if loop.parallel else ("0", self._stop(loop))
         again = self.line(f"icmp ult i64 {following}, {stop}")
         body, self.lines, latch = self.lines, outer, self.label
-        self.lines += [f"  br label %{head}", f"{head}:",
+        self.lines += [self._entered(loop, head, done), f"{head}:",
                        f"  {counter} = phi i64 [{start}, %{before}], [{following}, %{latch}]"]
         for c in loop.carried:
             kind = type_name(c.phi.dtype, c.phi.lanes)
@@ -167,6 +169,15 @@ class _Renderer:
             self.names[c.final] = self.names[c.next]
         self.lines += [*body, f"  br i1 {again}, label %{head}, label %{done}", f"{done}:"]
         self.label = done
+
+    def _entered(self, loop: Loop, head: str, done: str) -> str:
+        """The branch to a loop; past it, if it only copies what updates begin with to where it is
+        already."""
+        pair = copied(loop) if self.updated else None
+        if pair is None or pair[0] not in self.updated:
+            return f"  br label %{head}"
+        there = self.line(f"icmp eq ptr %p{pair[0]}, %p{pair[1]}")
+        return f"  br i1 {there}, label %{done}, label %{head}"
 
     def _stop(self, loop: Loop) -> str:
         return str(loop.extent) if loop.stop is None else self.names[loop.stop]

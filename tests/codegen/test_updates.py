@@ -2,6 +2,8 @@
 they are scattered on, in vectors and by threads along the others."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kernel_checks import computed
@@ -11,7 +13,7 @@ from lazyten.codegen.targets.target import AVX2
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Given, Kernel, Slot
-from lazyten.ir.node import Node, expand, make, reshape, scatter
+from lazyten.ir.node import Node, expand, make, move, reshape, scatter
 from lazyten.ir.ops import Op
 from lazyten.support.errors import ArgumentError
 
@@ -73,6 +75,26 @@ def test_updates_are_right_however_they_are_decided(decisions: str, combiner: Op
 
 def test_the_values_of_a_row_are_added_in_vectors() -> None:
     assert "fadd <8 x float>" in generate(update((1, 50, 64), 9, dt.float32), AVX2).source
+
+
+@pytest.mark.parametrize("shape", [(1, 50, 64), (1, 7, 9), (3, 5, 16)])
+@pytest.mark.parametrize("combiner", COMBINED, ids=str)
+def test_what_is_updated_may_stay_where_it_is(shape: tuple[int, int, int],
+                                              combiner: Op | None) -> None:
+    made = generate(update(shape, 9, dt.float32, combiner), AVX2)
+    assert made.in_place == ((0, 1),)
+    assert "icmp eq ptr %p0, %p1" in made.source
+
+
+def test_what_is_changed_first_is_not_skipped() -> None:
+    plain = update((1, 50, 64), 9, dt.float32)
+    base, places, values = plain.outputs[0].src
+    twice = make(Op.ADD, dt.float32, (base, base))
+    for first, last in ((twice, values), (base, make(Op.ADD, dt.float32, (values, reshape(
+            move(Op.SHRINK, reshape(base, (50, 64)), ((0, 9), (0, 64))), (1, 9, 64)))))):
+        kernel = replace(plain, outputs=(scatter(first, 1, places, last, Op.ADD),))
+        made = generate(kernel, AVX2)
+        assert made.in_place == () or "icmp eq ptr" not in made.source
 
 
 def test_threads_share_what_is_before_the_axis() -> None:
