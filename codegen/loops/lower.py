@@ -3,9 +3,9 @@
 In: a Kernel. Out: a SINK of STOREs. A movement op disappears into index expressions, a PAD also
 into the validity of the loads under it, and a REDUCE becomes an ACCUMULATE over ranges of its own.
 A GATHER reads its source at an index expression with a LOAD in it, clamped so that it is inside. A
-SCATTER, always the whole of a kernel, is two STOREs: its base, then its values, one by one along its
-axis. Along other axes values go to places of their own, so lanes and threads may take those loops,
-which are 'apart'; both STOREs share the ones before the axis.
+SCATTER, always the whole of a kernel, is two STOREs: its base, then its values, one by one along
+its axis. Along other axes values go to places of their own, so lanes and threads may take those
+loops, which are 'apart'; both STOREs share the ones before the axis.
 
 Each (node, indices, validity) is lowered once, in two iterative steps: top-down, which index
 expressions every node is read at; bottom-up, the values. The positions of a GATHER are lowered
@@ -85,9 +85,9 @@ class Lowering:
         return self.values[root]
 
     def update(self, node: Node, param: Node) -> Node:
-        """The STORE that puts the values of a SCATTER in their places, those along its axis one after
-        the other. What no loop tells apart, neither place nor value, is combined first: a STORE is
-        in the loops of what it depends on."""
+        """The STORE that puts the values of a SCATTER in their places, those along its axis one
+        after the other. What no loop tells apart, neither place nor value, is combined first: a
+        STORE is in the loops of what it depends on."""
         base, positions, values = node.src
         axis, combiner = node.arg
         indices = tuple(output_range(a if a < axis else FIRST_UPDATE + a, n,

@@ -150,8 +150,8 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
             yield (range_name(r), f"{copies.get(r, 1)} times {others} are more than "
                                   f"its extent, {r.arg.extent}")
         if overlaps(r, block) and not is_masked:
-            yield (range_name(r), f"{block} does not divide its extent, {r.arg.extent}, and what is "
-                                  "combined with what is there must not be so twice")
+            yield (range_name(r), f"{block} does not divide its extent, {r.arg.extent}, and what "
+                                  "is combined with what is there must not be so twice")
     yield from _too_much(sink, free, lanes, copies, target)
     if decisions.outer is not None and decisions.outer not in outputs:
         yield (f"outermost({range_name(decisions.outer)})", "only ranges of the output (i...) can "

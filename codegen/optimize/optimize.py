@@ -194,8 +194,8 @@ def _vectors(model: Model) -> Iterator[Decisions]:
 
 
 def _with_updates(model: Model, chosen: Chosen) -> Chosen:
-    """For the stores that come first, and for each update, that no chosen vector axis reaches, their
-    best one or none."""
+    """For the stores that come first, and for each update, that no chosen vector axis reaches,
+    their best one or none."""
     for body in (model.stores, *model.updates) if model.updates else ():
         if body.free.isdisjoint([r for r, _ in chosen]):
             own = [r for r in body.chain if r in model.outputs and r not in model.shared_outputs]

@@ -3,8 +3,9 @@
 In: a Function of linearize. Raises InternalError for an argument that has Stores, but not to all
 its elements, and for a Load, Store or Copy whose position may be outside: unmasked ones must be
 inside wherever the loops are, masked ones where their mask is true (but Stores that read what is
-there, as all that combine and scalar ones with a mask do, always). Positions and masks are read back from the instructions as index
-expressions over loops, items and lanes (readback.py); then an inequality follows from intervals,
+there, as all that combine and scalar ones with a mask do, always). Positions and masks are read
+back from the instructions as index expressions over loops, items and lanes (readback.py); then an
+inequality follows from intervals,
 from the mask's own inequalities times constants (a certificate as of Farkas' lemma), or from all
 the points there are.
 """

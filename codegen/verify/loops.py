@@ -108,9 +108,9 @@ def bound_ranges(node: Node) -> tuple[Node, ...]:
 def _verify_store(store: Node, free: Iterable[Node], again: bool, is_whole: bool) -> None:
     param, position = store.src[:2]
     if again or store.arg is not None:
-        kinds = ("serial",) if again else OUTPUT - {"parallel"}
-        racing = {r for r in free if r.arg.kind not in kinds}
-        if racing and not _has_places(position, racing):
+        racing = {r for r in free if r.arg.kind != "serial"} if again else \
+            {r for r in free if r.arg.kind == "parallel"}.difference(ranges_of([position]))
+        if racing and not (again and _has_places(position, racing)):
             raise InternalError(f"an update in loops of {names(racing)}:\n{dump([store])}")
         return
     repeating = ("serial", "parallel") if param.arg.held else ("serial",)
