@@ -2,18 +2,22 @@
 they are scattered on, in vectors and by threads along the others."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from graphs import compute
 from kernel_checks import computed
+from tensor_values import assert_same
 
+import lazyten as lt
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Given, Kernel, Slot
-from lazyten.ir.node import Node, expand, make, move, reshape, scatter
+from lazyten.ir.node import Node, const, expand, make, move, reshape, scatter
 from lazyten.ir.ops import Op
 from lazyten.support.errors import ArgumentError
 
@@ -75,6 +79,22 @@ def test_updates_are_right_however_they_are_decided(decisions: str, combiner: Op
 
 def test_the_values_of_a_row_are_added_in_vectors() -> None:
     assert "fadd <8 x float>" in generate(update((1, 50, 64), 9, dt.float32), AVX2).source
+
+
+@pytest.mark.parametrize("kind", [dt.int64, dt.int32, dt.uint8], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("place", [
+    lambda i: i + 3, lambda i: 9 - i, lambda i: i * 2, lambda i: 2 * i - 5, lambda i: i % 7,
+    lambda i: i // 2 + 1, lambda i: lt.where(i < 5, i + 5, i), lambda i: (i * i).clamp(max=12)])
+def test_places_may_be_computed(place: Callable[[lt.Tensor], lt.Tensor], kind: DType) -> None:
+    given = np.arange(12).astype(kind.numpy)
+    places = place(lt.tensor(given, device="cpu"))
+    wide = expand(reshape(places.node, (12, 1)), (12, 8))
+    made = scatter(const(0, dt.float32, (10, 8)), 0, wide, const(1, dt.float32, (12, 8)), Op.ADD)
+    expected = np.zeros((10, 8), np.float32)
+    for at in places.numpy().astype(np.int64):
+        if 0 <= at < 10:
+            expected[at] += 1
+    assert_same(compute(made, "cpu"), expected)
 
 
 @pytest.mark.parametrize("shape", [(1, 50, 64), (1, 7, 9), (3, 5, 16)])
