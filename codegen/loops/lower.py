@@ -96,8 +96,9 @@ class Lowering:
         position = self.value((positions, indices, None))
         position = simplify(cast(position, dt.INDEX))
         valid = every(inside(position, 0, base.shape[axis]))
-        known = position if valid is None else elementwise(Op.WHERE, valid, position, index(0))
-        place = flatten(base.shape, (*indices[:axis], known, *indices[axis + 1:]))
+        if valid is not None:
+            position = elementwise(Op.WHERE, valid, position, index(0))
+        place = flatten(base.shape, (*indices[:axis], position, *indices[axis + 1:]))
         value = self.value((values, indices, None))
         place, value, *gate = simplify_all((place, value, *(() if valid is None else (valid,))))
         known = set(toposort((place, value, *gate)))

@@ -301,7 +301,7 @@ def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int, int]]) -> Nod
 
 def overlaps(r: Node, block: int) -> bool:
     """Whether the last block of an output range would overlap the one before, where none may."""
-    return r.arg.kind == "apart" and r.arg.extent % block != 0
+    return bool(r.arg.kind == "apart" and r.arg.extent % block)
 
 
 def _in_blocks(r: Node, tile: int, items: int, lanes: int) -> Node:
