@@ -45,17 +45,13 @@ def decide_grid(model: Model) -> Decisions:
 def grid_candidates(model: Model) -> list[Decisions]:
     """All candidates, without repetition, those first that the estimate expects to be fastest."""
     work = _Candidates(model)
-    if any(store.arg is not None or len(store.src) > 3 or _is_serial(model, store)
-           for store in model.sink.src):
+    if model.updates or any(store.arg is not None or len(store.src) > 3
+                            for store in model.sink.src):
         return [work.gridded(Decisions())]
     units = {decisions: work.estimate.units(decisions) for decisions in work.all()}
     if model.target.tensor_cores and not work.rest and work.most > 1:
         units |= tensor_candidates(model, work.rows, work.numbers, MOST_COPIES)
     return sorted(units, key=units.__getitem__)
-
-
-def _is_serial(model: Model, store: Node) -> bool:
-    return any(r.arg.kind == "serial" for r in model.free[store])
 
 
 class _Candidates:

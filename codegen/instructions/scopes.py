@@ -82,7 +82,7 @@ def sorted_unrolled(ranges: Iterable[Node]) -> tuple[Node, ...]:
 
 def is_loop(r: Node) -> bool:
     """Whether a range becomes a loop."""
-    return r.arg.kind in ("parallel", "loop", "block", "reduce", "serial")
+    return r.arg.kind in ("parallel", "loop", "apart", "block", "reduce", "serial")
 
 
 def assignments(ranges: Iterable[Node]) -> list[Env]:

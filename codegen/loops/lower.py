@@ -3,7 +3,9 @@
 In: a Kernel. Out: a SINK of STOREs. A movement op disappears into index expressions, a PAD also
 into the validity of the loads under it, and a REDUCE becomes an ACCUMULATE over ranges of its own.
 A GATHER reads its source at an index expression with a LOAD in it, clamped so that it is inside. A
-SCATTER, always the whole of a kernel, is two STOREs: its base, then its values one by one.
+SCATTER, always the whole of a kernel, is two STOREs: its base, then its values, one by one along
+its axis. Along other axes values go to places of their own, so lanes and threads may take those
+loops, which are 'apart'; both STOREs share the ones before the axis.
 
 Each (node, indices, validity) is lowered once, in two iterative steps: top-down, which index
 expressions every node is read at; bottom-up, the values. The positions of a GATHER are lowered
@@ -39,8 +41,9 @@ def lower(kernel: Kernel) -> Node:
     stores = []
     lowering = Lowering()
     for slot, output in enumerate(kernel.outputs):
-        indices = tuple(output_range(axis, n) for axis, n in enumerate(output.shape))
-        base = output.src[0] if output.op is Op.SCATTER else output
+        base, before = (output.src[0], output.arg[0]) if output.op is Op.SCATTER else (output, 0)
+        indices = tuple(output_range(axis, n, "apart" if axis < before else "loop")
+                        for axis, n in enumerate(output.shape))
         value = lowering.value((base, indices, None))
         param = make(Op.PARAM, output.dtype, (), Param(slot, output.numel))
         stores.append(make(Op.STORE, dt.bool_, (param, flatten(output.shape, indices), value)))
@@ -83,16 +86,20 @@ class Lowering:
         return self.values[root]
 
     def update(self, node: Node, param: Node) -> Node:
-        """The STORE that puts the values of a SCATTER in their places, one after the other. What no
-        loop tells apart, neither place nor value, is combined first: a STORE is in the loops of
-        what it depends on."""
+        """The STORE that puts the values of a SCATTER in their places, those along its axis one
+        after the other. What no loop tells apart, neither place nor value, is combined first: a
+        STORE is in the loops of what it depends on."""
         base, positions, values = node.src
         axis, combiner = node.arg
-        indices = tuple(output_range(FIRST_UPDATE + a, n, "serial")
+        indices = tuple(output_range(a if a < axis else FIRST_UPDATE + a, n,
+                                     "serial" if a == axis else "apart")
                         for a, n in enumerate(values.shape))
         position = self.value((positions, indices, None))
-        clamped, valid = _clamped(position, base.shape[axis])
-        place = flatten(base.shape, (*indices[:axis], clamped, *indices[axis + 1:]))
+        position = simplify(cast(position, dt.INDEX))
+        valid = every(inside(position, 0, base.shape[axis]))
+        if valid is not None:
+            position = elementwise(Op.WHERE, valid, position, index(0))
+        place = flatten(base.shape, (*indices[:axis], position, *indices[axis + 1:]))
         value = self.value((values, indices, None))
         place, value, *gate = simplify_all((place, value, *(() if valid is None else (valid,))))
         known = set(toposort((place, value, *gate)))

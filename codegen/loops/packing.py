@@ -146,7 +146,7 @@ def fill(sink: Node, staged: Sequence[Staged], first_slot: int) -> tuple[list[No
     return fills, rewrite([sink], lambda n: None, packed)[0] if packed else sink
 
 
-_INNER = {"loop": 0, "parallel": 0, "serial": 0, "block": 0, "reduce": 0, "unroll": 1,
+_INNER = {"loop": 0, "apart": 0, "parallel": 0, "serial": 0, "block": 0, "reduce": 0, "unroll": 1,
           "local": 2, "vector": 3}
 
 

@@ -25,6 +25,7 @@ from lazyten.ir.node import (
     toposort,
 )
 from lazyten.ir.ops import SPECS, Op
+from lazyten.support.errors import InternalError
 from lazyten.support.passes import is_verifying
 from lazyten.symbolic.affine import Affine, added, affine, build
 from lazyten.symbolic.index_moves import flatten
@@ -57,6 +58,11 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
                 if not free[s] <= free[node]:  # mostly they are: one set serves many nodes
                     free[node] = free[s] if free[node] <= free[s] else free[node] | free[s]
     return free
+
+
+def is_update(store: Node, sink: Node) -> bool:
+    """Whether a STORE is to what another one of the SINK has been stored to before."""
+    return next(s for s in sink.src if s.src[0] is store.src[0]) is not store
 
 
 def replace_ranges(sink: Node, values: dict[Node, Node], bound: dict[Node, tuple[Node, ...]],
@@ -242,8 +248,10 @@ def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
     """Pairs of adjacent ranges: of the stores, and of each ACCUMULATE; innermost first."""
     groups: list[list[Node]] = []
     free = free_ranges(sink)
-    if len({free[store] for store in sink.src}) == 1:
-        groups.append([r for r in free[sink] if r.arg.kind != "parallel"])
+    for store in sink.src:
+        own = sorted((r for r in free[store] if r.arg.kind != "parallel"),
+                     key=lambda r: r.arg.order)
+        groups += [[a, b] for a, b in pairwise(own) if _run_together(a, b, sink, free)]
     owners: dict[Node, int] = {}
     reductions = [n for n in toposort([sink]) if n.op is Op.ACCUMULATE]
     for node in reductions:
@@ -253,6 +261,11 @@ def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
     for group in groups:
         group.sort(key=lambda r: r.arg.order)
         yield from reversed(list(pairwise(group)))
+
+
+def _run_together(a: Node, b: Node, sink: Node, free: dict[Node, frozenset[Node]]) -> bool:
+    """Whether two ranges of outputs are loops of one kind, of the same stores."""
+    return a.arg.kind == b.arg.kind and all((a in free[s]) == (b in free[s]) for s in sink.src)
 
 
 def _index_roots(sink: Node) -> list[Node]:
@@ -273,8 +286,9 @@ def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int, int]]) -> Nod
     """Split output ranges into blocks of so many steps, of so many work items with so many lanes.
 
     Where the block does not divide the extent, the last block overlaps the one before: it computes
-    and stores some elements twice, with equal values, and needs no mask. A vector that is longer
-    than the range has its last lanes masked.
+    and stores some elements twice, with equal values, and needs no mask. (It divides that of a
+    range that is 'apart': what is combined with values must not be so twice.) A vector that is
+    longer than the range has its last lanes masked.
     """
     blocks = {r: _in_blocks(r, *split) for r, split in parts.items() if split[2] <= r.arg.extent}
     sink = replace_ranges(sink, blocks, {})
@@ -285,10 +299,17 @@ def split_outputs(sink: Node, parts: Mapping[Node, tuple[int, int, int]]) -> Nod
     return sink
 
 
+def overlaps(r: Node, block: int) -> bool:
+    """Whether the last block of an output range would overlap the one before, where none may."""
+    return bool(r.arg.kind == "apart" and r.arg.extent % block)
+
+
 def _in_blocks(r: Node, tile: int, items: int, lanes: int) -> Node:
     n, block = r.arg.extent, tile * items * lanes
     start = elementwise(Op.MUL, block_range(r, block), index(block))
     if n % block:
+        if overlaps(r, block):
+            raise InternalError(f"blocks of {block} of {n} updates would overlap")
         start = minimum(start, index(n - block))
     sizes, parts = (tile, items, lanes), (_part(r, 1, tile, "unroll"), local_range(r, items),
                                           _part(r, 2, lanes, "vector"))
@@ -306,7 +327,7 @@ OUTERMOST = -1
 
 def make_outermost(sink: Node, r: Node) -> Node:
     """Run the loop of an output range, or of its blocks if it is split, outside all others."""
-    loops = [n for n in free_ranges(sink)[sink] if n.arg.kind == "loop"
+    loops = [n for n in free_ranges(sink)[sink] if n.arg.kind in ("loop", "apart")
              and n.arg.order[:len(r.arg.order)] == r.arg.order]
     return replace_ranges(sink, {n: outermost_range(n) for n in loops}, {})
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 
 from lazyten.codegen.loops.packing import Staged
-from lazyten.codegen.loops.ranges import AFFINE, free_ranges
+from lazyten.codegen.loops.ranges import AFFINE, free_ranges, is_update, overlaps
 from lazyten.codegen.loops.summation import adds_narrow_products, is_widened
 from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
 from lazyten.codegen.model.decisions import Decisions
@@ -31,8 +31,9 @@ class Model:
     """Estimates of one kernel.
 
     shared: 'parallel' ranges, around all others; outputs: the other ranges of the stores;
-    shared_outputs: those of every store; reductions: bodies of ACCUMULATEs; touched: bytes of
-    arrays that are read, and that are stored. tf32: whether tensor cores may round float32 unasked.
+    shared_outputs: those of every store; stores: the body of those that come first; updates: bodies
+    of others; reductions: bodies of ACCUMULATEs; touched: bytes of arrays that are read, and that
+    are stored. tf32: whether tensor cores may round float32 unasked.
     """
 
     def __init__(self, sink: Node, target: Target, tf32: bool = False) -> None:
@@ -42,9 +43,11 @@ class Model:
         self.shared = [r for r in around if r.arg.kind == "parallel"]
         self.outputs = [r for r in around if r.arg.kind not in ("parallel", "serial")]
         order = toposort([sink])
-        self.stores = Body(0, [], self.free[sink], [*self.shared, *self.outputs], {},
-                           frozenset())
+        first = [s for s in sink.src if not is_update(s, sink)]
+        self.stores = self._of_stores(first)
+        self.updates = [self._of_stores([s]) for s in sink.src if s not in first]
         self.reductions = self._bodies([n for n in order if n.op is Op.ACCUMULATE])
+        self._every = (self.stores, *self.updates, *self.reductions)
         self._itemsizes = self._widest(order)
         self._maskable = maskable(sink, self.free, target)
         fused = {n.src[0] for n in order if n.op is Op.ACCUMULATE and n.arg is Op.ADD
@@ -56,11 +59,16 @@ class Model:
         self.shared_outputs = [r for r in self.outputs if r in every]
         self.reused_outputs = [r for r in self.outputs if self._is_reused(r)]
         self.repeating_outputs = [r for r in self.outputs if self._is_repeating(r)]
-        self._instructions = sum(term.instructions for body in (self.stores, *self.reductions)
+        self._instructions = sum(term.instructions for body in self._every
                                  for term in body.terms.values())
         self._known: dict[Chosen, tuple[list[VectorBody], dict[Node, int]]] = {}
 
     # ---- summing the kernel up ----
+
+    def _of_stores(self, stores: Iterable[Node]) -> Body:
+        free = frozenset[Node]().union(*(self.free[store] for store in stores))
+        chain = sorted((r for r in free if r not in self.shared), key=lambda r: r.arg.order)
+        return Body(0, [], free, [*self.shared, *chain], {}, frozenset())
 
     def _touched(self, order: Iterable[Node]) -> int:
         """Bytes of all arrays; of one that is stored to at known places, of as many elements."""
@@ -88,11 +96,13 @@ class Model:
         return Body(count, own, free, outer + own, {}, frozenset(own))
 
     def body_of(self, free: frozenset[Node]) -> Body:
-        """The body that computes a value: the last reduction that binds one of its ranges."""
+        """The body that computes a value: the last reduction that binds one of its ranges, or else
+        the last stores that have the loops."""
         for body in reversed(self.reductions):
             if not free.isdisjoint(body.own):
                 return body
-        return self.stores
+        return next((b for b in self.updates if not free <= self.stores.free and free <= b.free),
+                    self.stores)
 
     def _widest(self, order: list[Node]) -> dict[Node, int]:
         """Bytes of the widest element that depends on each range, of those that are loaded, stored
@@ -164,13 +174,13 @@ class Model:
         most = min(max(self.target.vector_bytes // size, 1), self.target.most_lanes)
         counts = [most >> i for i in range(3)]
         end = 2 * r.arg.extent if r in self._maskable else r.arg.extent + 1
-        return [c for c in counts if 2 <= c < end]
+        return [c for c in counts if 2 <= c < end and not overlaps(r, c)]
 
     def transposing_tiles(self, lanes: dict[Node, int]) -> set[tuple[Node, int]]:
         """Output ranges and how many copies of each make whole vectors, or lines, of loads whose
         lanes are far apart."""
         found = set()
-        for body in (self.stores, *self.reductions):
+        for body in self._every:
             for term in body.terms.values():
                 vector = next((r for r in term.free if r in lanes), None)
                 width = 1 if vector is None else lanes[vector]
@@ -217,9 +227,9 @@ class Model:
 
     def repeated_cycles(self, choice: Decisions, r: Node) -> float:
         """Half cycles of the reductions that every thread must do if threads share `r`."""
-        copies, (_, *reductions), trips = self.loops(choice)
-        return sum([b.cycles(copies, trips, self.target.vector_registers) for b in reductions
-                    if r not in b.body.chain])
+        copies, bodies, trips = self.loops(choice)
+        return sum([b.cycles(copies, trips, self.target.vector_registers) for b in bodies
+                    if b.body.results and r not in b.body.chain])
 
     def loops(self, choice: Decisions) -> tuple[Chosen, list[VectorBody], dict[Node, int]]:
         """Copies of ranges, the bodies, and how often the loop of each range is run through."""
@@ -234,10 +244,10 @@ class Model:
         """The bodies with these vector axes, and how often each range's loop would run."""
         if lanes not in self._known:
             widths = dict(lanes)
-            bodies = (self.stores, *self.reductions)
             self._known[lanes] = (
-                [VectorBody.of(body, widths, self.target) for body in bodies],
-                {r: -(-r.arg.extent // widths.get(r, 1)) for body in bodies for r in body.chain})
+                [VectorBody.of(body, widths, self.target) for body in self._every],
+                {r: -(-r.arg.extent // widths.get(r, 1)) for body in self._every
+                 for r in body.chain})
         return self._known[lanes]
 
     def staged(self, choice: Decisions) -> list[Staged]:

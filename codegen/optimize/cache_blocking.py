@@ -63,7 +63,10 @@ def operands(model: Model) -> list[Operand]:
 
 
 def outermost(model: Model, choice: Decisions) -> Node | None:
-    """The output range whose loop is better run outside the others; None if they are fine."""
+    """The output range whose loop is better run outside the others; None if they are fine, or if
+    updates share loops with what comes before them, which stay the outermost."""
+    if model.updates:
+        return None
     trips = model.loops(choice)[2]
     order = _output_loops(model, trips)
     best, least = None, WORTHWHILE * _traffic(model, order, trips)

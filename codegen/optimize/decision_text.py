@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from lazyten.codegen.loops.packing import Staged, local_loads, packable_loads
-from lazyten.codegen.loops.ranges import free_ranges
+from lazyten.codegen.loops.ranges import free_ranges, is_update, overlaps
 from lazyten.codegen.loops.reduction_blocking import is_carried
 from lazyten.codegen.model.accesses import maskable
 from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors, range_name
@@ -149,10 +149,16 @@ def _problems(decisions: Decisions, sink: Node, free: dict[Node, frozenset[Node]
             others = f"{items[r]} work items" if r in items else f"{widths.get(r, 1)} lanes"
             yield (range_name(r), f"{copies.get(r, 1)} times {others} are more than "
                                   f"its extent, {r.arg.extent}")
+        if overlaps(r, block) and not is_masked:
+            yield (range_name(r), f"{block} does not divide its extent, {r.arg.extent}, and what "
+                                  "is combined with what is there must not be so twice")
     yield from _too_much(sink, free, lanes, copies, target)
     if decisions.outer is not None and decisions.outer not in outputs:
         yield (f"outermost({range_name(decisions.outer)})", "only ranges of the output (i...) can "
                                                             "be moved")
+    elif decisions.outer is not None and any(is_update(store, sink) for store in sink.src):
+        yield (f"outermost({range_name(decisions.outer)})", "the loops that updates share with "
+                                                            "what comes before are the outermost")
     yield from _block_problems(decisions, sink, outputs)
     yield from _sharing_problems(decisions, sink, free, target)
     yield from group_problems(decisions, sink, free, target)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from lazyten.codegen.gpu.gpu import MOST_COPIES
 from lazyten.codegen.gpu.local_memory import is_read_in_parts
 from lazyten.codegen.gpu.tensor_tiles import core_for, divides
+from lazyten.codegen.loops.ranges import is_update
 from lazyten.codegen.model.decisions import Decisions, range_name
 from lazyten.codegen.optimize.optimize import digits_of, local_arrays
 from lazyten.codegen.targets.cp_async import MOST_BUFFERS
@@ -31,7 +32,7 @@ def group_problems(decisions: Decisions, sink: Node, free: Mapping[Node, frozens
     if target.work_group == 1 or not target.local_memory:
         yield "local", "this target has no groups of work items with local memory"
         return
-    if any(r.arg.kind == "serial" for r in free[sink]):
+    if any(is_update(store, sink) for store in sink.src):
         yield "local", "this kernel stores values one after the other, in one work item"
     others = [name for name, chosen in (("block", decisions.block),
                                         ("outermost", decisions.outer)) if chosen]

@@ -27,6 +27,7 @@ from lazyten.codegen.loops.ranges import (
     group_range,
     make_outermost,
     outermost_range,
+    overlaps,
     share_ranges,
     split_outputs,
     split_reduction,
@@ -34,6 +35,7 @@ from lazyten.codegen.loops.ranges import (
 from lazyten.codegen.loops.summation import blocked_sums
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Tensors, range_name
+from lazyten.codegen.model.loop_bodies import Chosen
 from lazyten.codegen.optimize import cache_blocking
 from lazyten.codegen.optimize.parallel import choose_parallel
 from lazyten.codegen.targets.target import Target
@@ -129,7 +131,7 @@ def apply(sink: Node, decisions: Decisions) -> Node:
             sink = split_reduction(sink, inner, 1, 1, sums[r])
             ranges.remove(r)
     outputs = {r: (tile.get(r, 1), local.get(r, 1), lanes.get(r, 1))
-               for r in ranges if r.arg.kind == "loop"}
+               for r in ranges if r.arg.kind in ("loop", "apart")}
     if outputs:
         sink = split_outputs(sink, outputs)
     for r in ranges:
@@ -184,11 +186,22 @@ def _fewest_cycles(model: Model) -> Decisions:
 
 
 def _vectors(model: Model) -> Iterator[Decisions]:
-    """Each output range as the vector axis, or none; reductions it leaves scalar get their own."""
+    """Each output range as the vector axis, or none; what it leaves scalar gets its own."""
     for r in (None, *model.outputs):
         for lanes in model.lane_counts(r) if r is not None else (1,):
             chosen: list[tuple[Node, int]] = [] if r is None else [(r, lanes)]
-            yield from _with_reductions(model, tuple(chosen), r)
+            yield from _with_reductions(model, _with_updates(model, tuple(chosen)), r)
+
+
+def _with_updates(model: Model, chosen: Chosen) -> Chosen:
+    """For the stores that come first, and for each update, that no chosen vector axis reaches,
+    their best one or none."""
+    for body in (model.stores, *model.updates) if model.updates else ():
+        if body.free.isdisjoint([r for r, _ in chosen]):
+            own = [r for r in body.chain if r in model.outputs and r not in model.shared_outputs]
+            options = [chosen, *((*chosen, (r, n)) for r in own for n in model.lane_counts(r))]
+            chosen = min(options, key=lambda lanes: model.cycles(Decisions(lanes=lanes)))
+    return chosen
 
 
 def _with_reductions(model: Model, chosen: tuple[tuple[Node, int], ...],
@@ -279,7 +292,7 @@ def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], .
 
 def _factors(r: Node, lanes: int) -> Sequence[int]:
     most = r.arg.extent // lanes
-    return [f for f in TILES if f <= most]
+    return [f for f in TILES if f <= most and not overlaps(r, f * lanes)]
 
 
 def loop_nest(sink: Node) -> str:

@@ -10,6 +10,7 @@ iterations first to last of the parallel loop, and `@name` has the runtime's
 """
 from __future__ import annotations
 
+from lazyten.codegen.instructions.aliasing import copied, updated
 from lazyten.codegen.instructions.instructions import (
     Address,
     Block,
@@ -42,7 +43,7 @@ instruction, which LLVM compiles ten times as fast as one a lane, but some proce
 def render(function: Function, fuses: bool) -> tuple[str, tuple[str, ...]]:
     """The text of the function, and the declarations of the intrinsics it calls. fuses: see Target.
     """
-    renderer = _Renderer(fuses)
+    renderer = _Renderer(function, fuses)
     renderer.block(function.body)
     head = [f"define void @{function.name}(ptr noalias %args) nounwind {{", "entry:"]
     tail = ["  ret void", "}"]
@@ -68,8 +69,9 @@ def _iterations(block: Block) -> int:
 
 
 class _Renderer(Loads):
-    def __init__(self, fuses: bool) -> None:
+    def __init__(self, function: Function, fuses: bool) -> None:
         super().__init__(fuses)
+        self.updated = updated(function.body)
         self.iterations = 0
         self.label = "entry"
         self.long = False
@@ -102,7 +104,7 @@ class _Renderer(Loads):
         start, stop = ("%first", "%last") if loop.parallel else ("0", self._stop(loop))
         again = self.line(f"icmp ult i64 {following}, {stop}")
         body, self.lines, latch = self.lines, outer, self.label
-        self.lines += [f"  br label %{head}", f"{head}:",
+        self.lines += [self._entered(loop, head, done), f"{head}:",
                        f"  {counter} = phi i64 [{start}, %{before}], [{following}, %{latch}]"]
         for c in loop.carried:
             kind = type_name(c.phi.dtype, c.phi.lanes)
@@ -112,6 +114,15 @@ class _Renderer(Loads):
             self.names[c.final] = self.names[c.next]
         self.lines += [*body, f"  br i1 {again}, label %{head}, label %{done}", f"{done}:"]
         self.label = done
+
+    def _entered(self, loop: Loop, head: str, done: str) -> str:
+        """The branch to a loop; past it, if it only copies what updates begin with to where it is
+        already."""
+        pair = copied(loop) if self.updated else None
+        if pair is None or pair[0] not in self.updated:
+            return f"  br label %{head}"
+        there = self.line(f"icmp eq ptr %p{pair[0]}, %p{pair[1]}")
+        return f"  br i1 {there}, label %{done}, label %{head}"
 
     def _stop(self, loop: Loop) -> str:
         return str(loop.extent) if loop.stop is None else self.names[loop.stop]
@@ -200,7 +211,9 @@ class _Renderer(Loads):
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
         mask = None if item.mask is None or lanes == 1 else self.names[item.mask]
-        if item.combiner is not None or (item.mask is not None and mask is None):
+        if item.combiner is not None and lanes > 1:  # all places are inside, masked off or not
+            name = ROWS[item.combiner](self, dtype, lanes, (self._load(Load(value, address)), name))
+        elif item.combiner is not None or (item.mask is not None and mask is None):
             name = self._updated(item)
         if dtype.kind == "b":
             name = convert(self, dt.bool_, dt.uint8, lanes, name)

@@ -2,9 +2,10 @@
 
 In: a Function of linearize. Raises InternalError for an argument that has Stores, but not to all
 its elements, and for a Load, Store or Copy whose position may be outside: unmasked ones must be
-inside wherever the loops are, masked ones where their mask is true (but masked scalar Stores, which
-need a place to keep, always). Positions and masks are read back from the instructions as index
-expressions over loops, items and lanes (readback.py); then an inequality follows from intervals,
+inside wherever the loops are, masked ones where their mask is true (but Stores that read what is
+there, as all that combine and scalar ones with a mask do, always). Positions and masks are read
+back from the instructions as index expressions over loops, items and lanes (readback.py); then an
+inequality follows from intervals,
 from the mask's own inequalities times constants (a certificate as of Farkas' lemma), or from all
 the points there are.
 """
@@ -74,7 +75,7 @@ def accesses(item: Instruction) -> Iterable[tuple[Address, tuple[Value, ...], in
         yield item.address, _given(item.mask), item.out.lanes
     elif isinstance(item, Store):
         lanes = item.value.lanes
-        yield item.address, _given(item.mask) if lanes > 1 else (), lanes
+        yield item.address, _given(item.mask) if lanes > 1 and item.combiner is None else (), lanes
     elif isinstance(item, Copy):
         yield item.target, _given(item.when), 1
         yield item.source, _given(item.mask, item.when), 1

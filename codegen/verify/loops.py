@@ -7,8 +7,9 @@ unless every loop ends where its values are combined or stored:
   uncombined; a reduction's range is bound once on the way;
 - the first STORE to an argument goes through all its elements, each of them once for every step of
   its 'serial' loops (where blocks overlap, twice: verify_rewrites.py shows that both have the same
-  value); other STOREs to it are updates, in 'serial' loops alone, and combine with what is there
-  at a place of each thread's own if they are the first;
+  value); other STOREs to it are updates, whose loops go to places of their own but for 'serial'
+  ones, whatever memory says, and combine with what is there at a place of each thread's own if
+  they are the first;
 - a value has the lanes of one 'vector' range, and ranges in one place of the nest are one range.
 """
 from __future__ import annotations
@@ -19,15 +20,22 @@ from lazyten.codegen.loops.coverage import coverage
 from lazyten.codegen.loops.ranges import free_ranges
 from lazyten.codegen.loops.verify_rewrites import names
 from lazyten.codegen.verify.accesses import conjuncts
+from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Range
 from lazyten.ir.inspection import dump
-from lazyten.ir.node import Node, make, ranges_of, substitute, toposort
+from lazyten.ir.node import Node, elementwise, index, make, ranges_of, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
+from lazyten.symbolic.affine import affine
+from lazyten.symbolic.bounds import bounds
+from lazyten.symbolic.simplify import simplify
 
 MOST_STARTS = 1 << 16
 """Of a STORE whose position is no sum: where there are more, the proofs of the rewrites stand
 alone."""
-OUTPUT = frozenset({"loop", "parallel", "unroll", "vector", "local", "serial"})
+STAND_IN = 1 << 20
+"""What the order of a range begins with that stands for what is not known."""
+OUTPUT = frozenset({"loop", "apart", "parallel", "unroll", "vector", "local", "serial"})
 
 
 def verify_loops(sink: Node, has_vectors: bool = True, is_whole: bool = True) -> None:
@@ -92,10 +100,9 @@ def bound_ranges(node: Node) -> tuple[Node, ...]:
 def _verify_store(store: Node, free: Iterable[Node], again: bool, is_whole: bool) -> None:
     param, position = store.src[:2]
     if again or store.arg is not None:
-        reached = {*free} if again else {*free}.difference(ranges_of([position]))
-        racing = {r for r in reached if r.arg.kind == "parallel" or again and
-                  r.arg.kind != "serial"}
-        if racing:
+        racing = {r for r in free if r.arg.kind != "serial"} if again else \
+            {r for r in free if r.arg.kind == "parallel"}.difference(ranges_of([position]))
+        if racing and not (again and _has_places(position, racing)):
             raise InternalError(f"an update in loops of {names(racing)}:\n{dump([store])}")
         return
     repeating = ("serial", "parallel") if param.arg.held else ("serial",)
@@ -112,6 +119,25 @@ def _verify_store(store: Node, free: Iterable[Node], again: bool, is_whole: bool
     if unseen or not found.once and not _overlaps(position):
         raise InternalError(f"elements are stored more than once as {names({*ranges})} run:\n"
                             f"{dump([store])}")
+
+
+def _has_places(position: Node, ranges: set[Node]) -> bool:
+    """Whether no two steps of these ranges are at one place, whatever is between the bounds of what
+    memory or other ranges say."""
+    unknown = [t for t in affine(position)[0] if any(
+        n.op is Op.LOAD or n.op is Op.RANGE and n not in ranges for n in toposort([t]))]
+    stand_ins = {t: _between(bounds(t), i) for i, t in enumerate(unknown)}
+    place, = substitute([position], stand_ins)
+    seen = {*ranges_of([place])}
+    found = coverage(simplify(place), sorted(ranges | seen, key=lambda r: r.arg.order), MOST_STARTS)
+    return ranges <= seen and (found is None or found.once)
+
+
+def _between(limits: tuple[int, int] | None, number: int) -> Node:
+    """An expression that takes all values between these limits as a range of its own runs."""
+    low, high = (0, 0) if limits is None else limits
+    each = make(Op.RANGE, dt.INDEX, (), Range((STAND_IN, number), high - low + 1, "loop"))
+    return elementwise(Op.ADD, each, index(low))
 
 
 def _shorter(store: Node) -> dict[Node, Node]:

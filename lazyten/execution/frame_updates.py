@@ -40,13 +40,16 @@ class Updates:
         numbers = {frame.source_of(storage): place for place, storage in enumerate(storages)}
         own = {number: place for number, place in numbers.items() if number is not None}
         sources = frame.sources
-        if sum(sources[n].size * sources[n].dtype.itemsize for n in own) < SMALLEST:
+        if frame.bytes_of(own) < SMALLEST:
             own = {}
         self.own = own
         places = {place: number for number, place in own.items()}
         segment.roots = [replace(root, written=places.get(place))
                          for place, root in enumerate(segment.roots)]
-        segment.donated = frame.unknown_sources(range(len(sources))) - own.keys() if own else ()
+        donated = frame.unknown_sources(range(len(sources))) - own.keys() if storages else ()
+        if not own and frame.bytes_of(donated) < SMALLEST:
+            donated = ()
+        segment.donated = donated
 
     def owners(self, frame: Frame, storages: Sequence[Storage]) -> Owners:
         """By the number of a source, which of these storages has it now."""
@@ -74,7 +77,7 @@ def run(frame: Frame, realized: Mapping[Node, Buffer], updates: Updates,
         updates.begin(frame, segment, [*due, *written] if is_all(frame, due, written) else ())
     owners: Owners = [None] * len(frame.sources)
     unknown: frozenset[int] = frozenset()
-    if updates.own and is_all(frame, due, written):
+    if (updates.own or segment.donated) and is_all(frame, due, written):
         with changing:  # no other thread looks at what the frame reads, from now on
             frame.is_written = True
             unknown = frame.unknown_sources(segment.donated)

@@ -309,6 +309,10 @@ class Frame:
         return frozenset([n for n in wanted if getrefcount(sources[n]) == none
                           and sources[n].__class__ is not Piece])
 
+    def bytes_of(self, numbers: Iterable[int]) -> int:
+        """Bytes of these sources."""
+        return sum(self.sources[n].size * self.sources[n].dtype.itemsize for n in numbers)
+
     def known_storages(self) -> dict[Storage, Node]:
         """Those that got a value in this frame which is not computed, and its template."""
         found: dict[Storage, Node] = {}

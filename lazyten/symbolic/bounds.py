@@ -140,6 +140,23 @@ def _pad(node: Node, a: Interval) -> Interval:
     return min(low, 0), max(high, 0)
 
 
+def _where(node: Node, a: Interval, b: Interval) -> Interval:
+    """What is chosen where it compares with constants, as the condition says, is as these allow."""
+    low, high = a
+    conditions = [node.src[0]]
+    while conditions:
+        condition = conditions.pop()
+        if condition.op is Op.AND:
+            conditions += condition.src
+        elif condition.op is Op.CMPLT:
+            left, right = condition.src
+            if left is node.src[1] and right.op is Op.CONST:
+                high = min(high, int(right.value) - 1)
+            elif right is node.src[1] and left.op is Op.CONST:
+                low = max(low, int(left.value) + 1)
+    return (min(low, b[0]), max(high, b[1])) if low <= high else b
+
+
 def _same(node: Node, a: Interval) -> Interval:
     return a
 
@@ -171,7 +188,7 @@ _RULES: dict[Op, Callable[..., Interval]] = {
     Op.XOR: _xor,
     Op.SHL: _shift,
     Op.SHR: _shift,
-    Op.WHERE: lambda node, a, b: (min(a[0], b[0]), max(a[1], b[1])),
+    Op.WHERE: _where,
     Op.CAST: _convert,
     Op.ACCUMULATE: _accumulate,
     **dict.fromkeys((*MOVEMENT, *IDENTITY_OPS, Op.CONTIGUOUS), _same),

@@ -210,6 +210,15 @@ def test_a_large_reduction_to_a_few_numbers_has_64_parts() -> None:
         "1 kernel; intermediate values take 0 bytes (0 if none shared memory)")
 
 
+@pytest.mark.parametrize(("size", "parts", "length"), [
+    (10**7, 50, 200_000), (3 * 10**6, 25, 120_000), (1 << 24, 64, 1 << 18),
+    ((1 << 21) + 2, 64, 1 << 15), (1 << 20, 64, 1 << 14)])
+def test_long_parts_of_a_large_reduction_need_no_masks(size: int, parts: int,
+                                                       length: int) -> None:
+    text = lt.explain(lt.tensor(np.ones(size, np.float32)).sum())
+    assert f"reduce_{parts}_{length} stores float32[{parts}, 1]" in text
+
+
 # ---- the pool ------------------------------------------------------------------------------------
 
 CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

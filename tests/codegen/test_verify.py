@@ -66,6 +66,14 @@ ROWS = load(20, row_major((A, 5), (K, 1)))
 EIGHTS = load(160, row_major((A, 40), (K, 8), (L, 1)))
 LEAST = rewrites.minimum(elementwise(Op.MUL, loop(2, 3), index(4)), index(6))
 
+def read_below(extent: int, position: Node) -> Node:
+    """A whole number in memory, made one that is at least 0 and below `extent`."""
+    return elementwise(Op.MOD, cast(load(9, position), dt.INDEX), index(extent))
+
+
+FLAT = loop(0, 24)
+READ, READ_APART = read_below(6, loop(501, 9, "serial")), read_below(4, loop(501, 9, "apart"))
+
 RIGHT = {
     "a map": sink(store(24, row_major((A, 6), (B, 1)), load(24, row_major((A, 6), (B, 1))))),
     "a transpose": sink(store(24, row_major((B, 4), (A, 1)), load(24, row_major((A, 6), (B, 1))))),
@@ -75,6 +83,8 @@ RIGHT = {
         Op.ADD, LEAST, A)))),
     "what comes again": sink(store(4, A, const(0, dt.float32)), store(
         4, loop(500, 4, "serial"), const(1, dt.float32), Op.ADD)),
+    "updates of places of their own": sink(store(24, FLAT, const(0, dt.float32)), store(
+        24, row_major((loop(500, 4, "apart"), 6), (READ, 1)), const(1, dt.float32), Op.ADD)),
 }
 
 BROKEN = {
@@ -96,7 +106,9 @@ BROKEN = {
     "two loops in one place": sink(store(24, row_major((A, 6), (B, 1)), load(
         7, loop(0, 7)))),
     "an update that loops may race for": sink(store(4, A, const(0, dt.float32)), store(
-        4, loop(500, 4), const(1, dt.float32), Op.ADD)),
+        4, READ_APART, const(1, dt.float32), Op.ADD)),
+    "updates that meet in another row": sink(store(24, FLAT, const(0, dt.float32)), store(
+        24, row_major((loop(500, 4, "apart"), 5), (READ, 1)), const(1, dt.float32), Op.ADD)),
 }
 
 

@@ -160,6 +160,77 @@ def test_steps_take_the_memory_of_gradients_alone() -> None:
     assert peak_bytes(step, "cpu") < 1 << 18
 
 
+@pytest.mark.parametrize("is_jitted", [False, True])
+@pytest.mark.parametrize("update", ["add", "put", "set", "scale"])
+def test_an_update_of_what_nobody_else_knows_stays_where_it_is(update: str,
+                                                               is_jitted: bool) -> None:
+    x = lt.zeros(4096, 100, device="cpu").realize()  # 1.6 MB
+    places = lt.tensor([3, 4000, 3], device="cpu").realize()
+    values = lt.ones(3, 100, device="cpu").realize()
+    if update == "set":
+        places = places[:2].clone().realize()
+        values = values[:2].clone().realize()
+    expected = np.zeros((4096, 100), np.float32)
+
+    def step(values: lt.Tensor) -> None:
+        if update == "add":
+            x.index_add_(0, places, values)
+        elif update == "put":
+            x.index_put_((places,), values, accumulate=True)
+        elif update == "set":
+            x[places] = values
+        else:
+            x.mul_(0.5).add_(1)
+    taken = lt.jit(step) if is_jitted else step
+
+    def run() -> None:
+        taken(values)
+        x.realize()
+        if update in ("add", "put"):
+            np.add.at(expected, places.numpy(), values.numpy())
+        elif update == "set":
+            expected[places.numpy()] = values.numpy()
+        else:
+            expected[:] = expected * 0.5 + 1
+    for _ in range(5):
+        run()
+        np.testing.assert_array_equal(x.numpy(), expected)
+    assert peak_bytes(run, "cpu") < 1 << 18
+    seen = x.clone().realize()
+    other = x * 2  # which is to be of what x is now
+    before = expected.copy()
+    run()
+    np.testing.assert_array_equal(x.numpy(), expected)
+    np.testing.assert_array_equal(seen.numpy(), before)
+    np.testing.assert_array_equal(other.numpy(), before * 2)
+
+
+def test_values_that_read_what_they_update_read_what_was_there() -> None:
+    x = lt.arange(4096 * 100, device="cpu").reshape(4096, 100).float().realize()
+    places = lt.tensor([0, 1, 2, 0], device="cpu").realize()
+    expected = x.numpy().copy()
+    for _ in range(4):
+        x.index_add_(0, places, x[:4].flip(0))
+        x.realize()
+        rows = expected[3::-1].copy()
+        np.add.at(expected, places.numpy(), rows)
+        np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_what_is_kept_is_not_updated_with_a_copy() -> None:
+    x = lt.rand(4096, 100, device="cpu").realize()
+    kept, first = x.numpy(), x.numpy().copy()
+    places, values = lt.tensor([1, 1], device="cpu"), lt.ones(2, 100, device="cpu")
+    for _ in range(5):
+        y = x.index_add(0, places, values).realize()
+        np.testing.assert_array_equal(y.numpy()[1], first[1] + 2)
+        np.testing.assert_array_equal(x.numpy(), first)
+    for _ in range(5):
+        x.index_add_(0, places, values)
+        x.realize()
+    np.testing.assert_array_equal(kept, first)
+
+
 def test_a_jitted_step_that_forgets_gradients_first_has_their_memory() -> None:
     net = lt.nn.Linear(512, 512, bias=False).to("cpu")
     optimizer = lt.optim.SGD(net.parameters(), lr=0.01)
