@@ -14,6 +14,7 @@ from types import ModuleType as _ModuleType
 from lazyten import nn as nn
 from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.execution.launch_dump import dump_kernels as dump_kernels
+from lazyten.frontend.arguments import name_functions as _name_functions
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
 from lazyten.frontend.array_functions import _assert as _assert
 from lazyten.frontend.array_functions import _assert_async as _assert_async
@@ -454,6 +455,7 @@ unsafe_split, unsafe_split_with_sizes = split, split_with_sizes
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
+_name_functions(__name__, globals())
 
 dsmm = spmm = mm
 assert _WHERE_FORMS_ARE  # what complex tensors do is there once their methods are

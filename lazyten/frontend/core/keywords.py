@@ -27,6 +27,9 @@ class Layout:
     def __repr__(self) -> str:
         return f"lazyten.{self.name}"
 
+    def __reduce__(self) -> str:
+        return self.name  # in a pickle, and for copies: the object of this name, below
+
 
 strided = Layout("strided")
 sparse_coo, sparse_csr, sparse_csc = map(Layout, ("sparse_coo", "sparse_csr", "sparse_csc"))

@@ -21,6 +21,9 @@ class MemoryFormat:
     def __repr__(self) -> str:
         return f"lazyten.{self.name}"
 
+    def __reduce__(self) -> str:
+        return self.name  # in a pickle, and for copies: the object of this name, below
+
 
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
