@@ -41,7 +41,7 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.placement import default_device
 from lazyten.support import forking
 from lazyten.support.errors import ArgumentError, JitError
-from lazyten.support.own_names import is_found_by_name
+from lazyten.support.location import is_found_by_name
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -25,7 +25,7 @@ from lazyten.support.errors import (
     GradientError,
     two_devices,
 )
-from lazyten.support.own_names import is_found_by_name
+from lazyten.support.location import is_found_by_name
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
+from lazyten.frontend.core.keywords import MemoryFormat, preserve_format
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype

@@ -23,8 +23,6 @@ Files, in reading order:
 - matmul_precision.py: `set_float32_matmul_precision`: whether products of float32 may round their
   factors to tf32.
 - paths.py: The check of what users give as the path of a file or a folder.
-- own_names.py: What a function says that it is called, and whether that is so: a pickle holds
-  nothing else of it.
 - forking.py: What a child of fork() must find: no lock that is held by a thread it does not have.
 - collecting.py: Blocks that make many objects which stay: Python looks for cycles of garbage
   afterwards.

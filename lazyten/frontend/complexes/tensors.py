@@ -10,7 +10,7 @@ import numpy as np
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.core import pickling
 from lazyten.frontend.core.forms import Complex
-from lazyten.frontend.core.memory_format import (
+from lazyten.frontend.core.keywords import (
     MemoryFormat,
     contiguous_format,
     preserve_format,

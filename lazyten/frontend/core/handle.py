@@ -15,8 +15,7 @@ from lazyten.autodiff.twins import apart
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
-from lazyten.frontend.core.keywords import taking_aliases
-from lazyten.frontend.core.memory_format import contiguous_format
+from lazyten.frontend.core.keywords import contiguous_format, taking_aliases
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType

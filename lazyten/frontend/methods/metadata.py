@@ -10,8 +10,7 @@ from lazyten.autodiff import gradient
 from lazyten.autodiff.functions_back import GradFn
 from lazyten.frontend.core import pickling
 from lazyten.frontend.core.handle import leaves
-from lazyten.frontend.core.keywords import Layout, strided
-from lazyten.frontend.core.memory_format import MemoryFormat, channels_last
+from lazyten.frontend.core.keywords import Layout, MemoryFormat, channels_last, strided
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
