@@ -187,6 +187,9 @@ class _StandIn(ModuleType):
     def __dir__(self) -> list[str]:
         return dir(found(self.__name__))
 
+    def __reduce__(self) -> Any:
+        return found, (self.__name__,)  # what a process has where nothing stands in
+
     @property
     def __all__(self) -> list[str]:
         """What `from torch import *` takes."""

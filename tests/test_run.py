@@ -141,6 +141,12 @@ def test_lazyten_stands_in_in_spawned_processes_too(tmp_path: Path) -> None:
     assert done.stderr == "" and done.stdout == "2.13.0+lazyten True True 0\n"
 
 
+def test_torch_itself_is_in_pickles_as_lazytens_module(tmp_path: Path) -> None:
+    done = run(tmp_path, "import pickle\nimport torch\nfrom torch import nn\n"
+               "print([m.__name__ for m in pickle.loads(pickle.dumps([torch, nn]))])")
+    assert done.stderr == "" and done.stdout == "['lazyten', 'lazyten.nn']\n"
+
+
 @pytest.mark.slow
 def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import torch\nx = torch.rand(9, 9)\n"
