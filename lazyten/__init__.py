@@ -14,6 +14,7 @@ from types import ModuleType as _ModuleType
 from lazyten import nn as nn
 from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.execution.launch_dump import dump_kernels as dump_kernels
+from lazyten.frontend.arguments import name_functions as _name_functions
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
 from lazyten.frontend.array_functions import _assert as _assert
 from lazyten.frontend.array_functions import _assert_async as _assert_async
@@ -52,18 +53,18 @@ from lazyten.frontend.complexes.making import view_as_real as view_as_real
 from lazyten.frontend.complexes.methods import WHERE_FORMS_ARE as _WHERE_FORMS_ARE
 from lazyten.frontend.core.in_place import TWINS as _TWINS
 from lazyten.frontend.core.keywords import Layout as _Layout
+from lazyten.frontend.core.keywords import MemoryFormat as _MemoryFormat
+from lazyten.frontend.core.keywords import channels_last as channels_last
+from lazyten.frontend.core.keywords import channels_last_3d as channels_last_3d
+from lazyten.frontend.core.keywords import contiguous_format as contiguous_format
 from lazyten.frontend.core.keywords import jagged as jagged
+from lazyten.frontend.core.keywords import preserve_format as preserve_format
 from lazyten.frontend.core.keywords import sparse_bsc as sparse_bsc
 from lazyten.frontend.core.keywords import sparse_bsr as sparse_bsr
 from lazyten.frontend.core.keywords import sparse_coo as sparse_coo
 from lazyten.frontend.core.keywords import sparse_csc as sparse_csc
 from lazyten.frontend.core.keywords import sparse_csr as sparse_csr
 from lazyten.frontend.core.keywords import strided as strided
-from lazyten.frontend.core.memory_format import MemoryFormat as _MemoryFormat
-from lazyten.frontend.core.memory_format import channels_last as channels_last
-from lazyten.frontend.core.memory_format import channels_last_3d as channels_last_3d
-from lazyten.frontend.core.memory_format import contiguous_format as contiguous_format
-from lazyten.frontend.core.memory_format import preserve_format as preserve_format
 from lazyten.frontend.core.mixed_precision import autocast as autocast
 from lazyten.frontend.core.mixed_precision import (
     autocast_decrement_nesting as autocast_decrement_nesting,
@@ -454,6 +455,7 @@ unsafe_split, unsafe_split_with_sizes = split, split_with_sizes
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
+_name_functions(__name__, globals())
 
 dsmm = spmm = mm
 assert _WHERE_FORMS_ARE  # what complex tensors do is there once their methods are

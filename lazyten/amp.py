@@ -78,6 +78,15 @@ class GradScaler:
         self._tracker = Tensor._copy_of(0, dt.int32, where_)
         self._pending: WeakKeyDictionary[Optimizer, _Pending] = WeakKeyDictionary()
 
+    def __getstate__(self) -> dict[str, Any]:
+        if any(pending.stage != READY for pending in self._pending.values()):
+            raise StateError("pickle of a GradScaler: it has unscaled the gradients of a step that "
+                             "is not finished; call update() first")
+        return {name: value for name, value in vars(self).items() if name != "_pending"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _pending=WeakKeyDictionary())
+
     # ---- a step ----------------------------------------------------------------------------------
 
     def scale(self, outputs: Any) -> Any:

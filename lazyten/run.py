@@ -7,15 +7,17 @@ script mentions comes at the end.
 from __future__ import annotations
 
 import ast
+import atexit
 import os
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution
+from multiprocessing import spawn
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -110,14 +112,42 @@ def standing_in(missed: dict[str, str]) -> Iterator[None]:
     finder = _Finder(missed)
     sys.meta_path.insert(0, finder)
     _name(_NAMED)
+    before, spawn.get_preparation_data = spawn.get_preparation_data, _prepared
     try:
         yield
     finally:
+        spawn.get_preparation_data = before
         _name(named)
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if _is_torch(name)]:
             del sys.modules[name]
         sys.modules.update(hidden)
+
+
+_first_data = spawn.get_preparation_data
+
+
+def _prepared(name: str) -> dict[str, Any]:
+    """What a spawned process is given first: it reads this before the program, and so has lazyten
+    stand in there, too."""
+    return {**_first_data(name), "lazyten": _InChildren()}
+
+
+class _InChildren:
+    """In a pickle: a call of `_stand_in`."""
+
+    def __reduce__(self) -> Any:
+        return _stand_in, ()
+
+
+def _stand_in() -> None:
+    """Have lazyten stand in until this process ends."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        _for_good.enter_context(standing_in({}))
+        atexit.register(_for_good.close)
+
+
+_for_good = ExitStack()
 
 
 def _name(modules: Mapping[type, str]) -> None:
@@ -171,6 +201,9 @@ class _StandIn(ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(found(self.__name__))
+
+    def __reduce__(self) -> Any:
+        return found, (self.__name__,)  # what a process has where nothing stands in
 
     @property
     def __all__(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.arguments import name_functions, takes_tensors
 from lazyten.frontend.core.functions import combined, unary
 from lazyten.frontend.functions import ones_like, where
 from lazyten.frontend.limits import result_type
@@ -185,3 +185,4 @@ legendre_polynomial_p = _polynomials(
     "legendre_polynomial_p", lambda x: x * 1,
     lambda k, x, last, before: (x * (2 * k + 1) * last - before * k) / (k + 1),
     "Legendre's polynomial of degree n.")
+name_functions(__name__, globals())

@@ -111,6 +111,42 @@ def test_tensors_say_that_they_are_pytorchs(tmp_path: Path) -> None:
                            "<class 'torch.nn.parameter.Parameter'> True\ntorch\nFalse\n")
 
 
+SPAWNING = """
+import torch
+import torch.multiprocessing as mp
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+        self.b.weight = self.a.weight
+
+def child(net, queue):
+    queue.put((torch.__version__, net.a.weight is net.b.weight, net.state_dict()))
+
+if __name__ == "__main__":
+    net = Net()
+    context = mp.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(net, queue))
+    process.start()
+    version, is_tied, state = queue.get()
+    process.join()
+    print(version, is_tied, torch.equal(state["a.weight"], net.a.weight), process.exitcode)
+"""
+
+
+def test_lazyten_stands_in_in_spawned_processes_too(tmp_path: Path) -> None:
+    done = run(tmp_path, SPAWNING)
+    assert done.stderr == "" and done.stdout == "2.13.0+lazyten True True 0\n"
+
+
+def test_torch_itself_is_in_pickles_as_lazytens_module(tmp_path: Path) -> None:
+    done = run(tmp_path, "import pickle\nimport torch\nfrom torch import nn\n"
+               "print([m.__name__ for m in pickle.loads(pickle.dumps([torch, nn]))])")
+    assert done.stderr == "" and done.stdout == "['lazyten', 'lazyten.nn']\n"
+
+
 @pytest.mark.slow
 def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import torch\nx = torch.rand(9, 9)\n"

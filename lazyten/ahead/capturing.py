@@ -19,7 +19,7 @@ from lazyten.capture.jitted import Jitted
 from lazyten.capture.state.environment import Environment
 from lazyten.capture.state.purity import pure
 from lazyten.execution.realization import realize
-from lazyten.frontend.core.memory_format import contiguous_format
+from lazyten.frontend.core.keywords import contiguous_format
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, toposort

@@ -141,6 +141,11 @@ def is_of_value(node: Node) -> bool:
     return bool(_of_values.get(node))
 
 
+def is_of_leaf(leaf_id: int) -> bool:
+    """Whether something is called with gradients of this leaf."""
+    return bool(_of_leaves.get(leaf_id))
+
+
 def after_leaves() -> list[int]:
     """The leaves whose `.grad` something waits for."""
     return [leaf_id for leaf_id in list(_after) if _after.get(leaf_id)]

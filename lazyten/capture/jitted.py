@@ -33,6 +33,7 @@ from lazyten.storage import levels, tracing
 from lazyten.storage.placement import default_device
 from lazyten.support import forking
 from lazyten.support.errors import ArgumentError, JitError
+from lazyten.support.location import is_found_by_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -61,7 +62,7 @@ class Jitted(Generic[P, R]):
                                 f"functions, methods and modules")
         functools.update_wrapper(self, function, updated=())
         self.function, self.check, self.fullgraph = function, check, fullgraph
-        self.donation = Donation(function, donate)
+        self.donation, self._dynamic = Donation(function, donate), dynamic
         self.dims = None if dynamic is None else VaryingSizes(function, dynamic, self._name)
         self._sizes = None if dynamic is None else Sizes()
         self._regions: set[tuple[Region, ...]] = set()
@@ -74,6 +75,12 @@ class Jitted(Generic[P, R]):
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        """In a pickle, or a copy: the function's name, if that means this object, or the function
+        and its options, which is traced anew."""
+        return vars(self)["__qualname__"] if is_found_by_name(self) else (Jitted, (
+            self.function, self.check, tuple(self.donation.places), self.fullgraph, self._dynamic))
 
     @property
     def cache_size(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.forms import OUT, by_form, form, is_complex
@@ -24,6 +25,7 @@ from lazyten.support.errors import (
     GradientError,
     two_devices,
 )
+from lazyten.support.location import is_found_by_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,6 +44,14 @@ def takes_tensors(function: Callable[P, R]) -> Callable[P, R]:
     if gives_tensors(function):
         return recorded(_checking(function))
     return checks_tensors(function)
+
+
+def name_functions(module: str, names: dict[str, Any]) -> None:
+    """Have a module's functions that were made of others say that they are its own, by the names
+    that they have there: a pickle holds nothing else of a function."""
+    for name, value in names.items():
+        if isinstance(value, FunctionType) and not is_found_by_name(value):
+            value.__module__, value.__name__, value.__qualname__ = module, name, name
 
 
 def checks_tensors(function: Callable[P, R], complex_too: bool = False) -> Callable[P, R]:

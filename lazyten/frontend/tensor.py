@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lazyten.frontend.core import pickling
 from lazyten.frontend.core.handle import DTypeLike as DTypeLike
 from lazyten.frontend.core.handle import made_of_parts
 from lazyten.frontend.core.size import Size
@@ -74,6 +75,7 @@ class Tensor(ArithmeticMethods["Tensor"], ComparisonMethods["Tensor"], Elementwi
             self.requires_grad_()
 
 
+pickling.KINDS["tensor"] = Tensor
 record_methods(Tensor)
 add_methods(Tensor)
 mark_absent(Tensor, TENSOR_METHODS)

@@ -23,6 +23,7 @@ def _copying(view: F) -> F:
         return found.clone() if isinstance(found, Tensor) else tuple(x.clone() for x in found)
     name = f"{view.__name__}_copy"
     copied.__name__ = copied.__qualname__ = name
+    copied.__module__ = __name__
     copied.__doc__ = f"{view.__name__}(), as a copy."
     return cast(F, takes_tensors(made_of_others(copied)))
 

@@ -6,6 +6,8 @@ tensors with dimensions outrank zero-dim tensors of the same category, and Pytho
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lazyten.support.errors import DTypeError
@@ -105,8 +107,8 @@ class DType:
     def __repr__(self) -> str:
         return f"{type(self).__module__.partition('.')[0]}.{self.name}"
 
-    def __reduce__(self) -> str:
-        return self.name if self.name != "bool" else "bool_"
+    def __reduce__(self) -> Any:
+        return _named, (self.name,)  # of this module, whatever `lazyten run` has the class say
 
     def __copy__(self) -> DType:
         return self
@@ -140,6 +142,12 @@ complex128 = _make("complex128", "c", 128, "complex128")
 COMPLEX: dict[DType, DType] = {float32: complex64, float64: complex128}
 """The complex types by that of their parts."""
 _COMPONENT = {whole: part for part, whole in COMPLEX.items()}
+
+
+def _named(name: str) -> DType:
+    """What a pickle has of a type."""
+    return BY_NAME[name] if name in BY_NAME else next(d for d in _COMPONENT if d.name == name)
+
 
 INDEX = int64
 """The type of index arithmetic inside kernels."""

@@ -24,6 +24,7 @@ Files, in reading order:
 """
 from __future__ import annotations
 
+from lazyten.frontend.arguments import name_functions
 from lazyten.linalg.eigenvalues import eig, eigvals
 from lazyten.linalg.indefinite import ldl_factor, ldl_factor_ex, ldl_solve
 from lazyten.linalg.norms import cond, matrix_norm, norm, vector_norm
@@ -49,3 +50,4 @@ __all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "di
            "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
            "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd",
            "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm"]
+name_functions(__name__, globals())

@@ -5,10 +5,10 @@ and loads it.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
-from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
+from lazyten.frontend.core.keywords import MemoryFormat, preserve_format
 from lazyten.frontend.methods.conversion import where_to
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -78,20 +78,24 @@ class Module(StateMethods):
 
         prefix: what stands before all names, with a dot; recurse: those of modules below, too.
         """
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._parameters.items(), prefix, recurse,
+                                   remove_duplicate)
 
     def named_buffers(self, prefix: str = "", recurse: bool = True,
                       remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """Every buffer with its dotted name; options as of named_parameters()."""
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._buffers.items(), prefix, recurse,
+                                   remove_duplicate)
 
-    def _named(self, table: str, prefix: str, recurse: bool,
-               remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(self, get_members_fn: Callable[[Module], Iterable[tuple[str, Any]]],
+                       prefix: str = "", recurse: bool = True,
+                       remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+        """What each module has, with dotted names. (By PyTorch's name, which programs know.)"""
         seen: set[int] = set()
         owners = self.named_modules(None, prefix, remove_duplicate) if recurse else \
             iter([(prefix, self)])
         for path, module in owners:
-            for name, value in getattr(module, table).items():
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:

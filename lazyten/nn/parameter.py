@@ -9,6 +9,7 @@ from lazyten.frontend import functions
 from lazyten.frontend.complexes.tensors import ComplexTensor
 from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.overriding import disabled
+from lazyten.frontend.core.pickling import KINDS
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -24,8 +25,7 @@ class Parameter(Tensor):
     """A leaf with a copy of `data`'s value, which a Module registers when it is assigned.
 
     requires_grad: whether it collects gradients; without, it is frozen, and still a parameter.
-    What is computed from it is a Tensor. Copies lack attributes of a user's. Pickling is refused,
-    as of all tensors: see save_safetensors().
+    What is computed from it is a Tensor. Copies lack attributes of a user's.
     """
 
     __slots__ = ()
@@ -72,6 +72,9 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
+
+
+KINDS["parameter"] = Parameter
 
 
 class ComplexParameter(ComplexTensor, Parameter):

@@ -88,9 +88,7 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """Another generator, which goes on as this one does."""
-        other = Generator(device=self._device)
-        other.set_state(self.get_state())
-        return other
+        return _generator(self.get_state(), self._device)
 
     def take(self, count: int) -> tuple[int, int]:
         """The seed, and the first of `count` counters that nobody else gets."""
@@ -116,9 +114,19 @@ class Generator:
         with self._lock:
             self._seed, self._taken = state
 
+    def __reduce__(self) -> Any:
+        return _generator, (self.get_state(), str(self._device))
+
     def initial_seed(self) -> int:
         """The seed that it started from, below 2**64."""
         return self.get_state()[0]
+
+
+def _generator(state: tuple[int, int], device: str) -> Generator:
+    """What a pickle, or a copy, has: a generator in this state."""
+    made = Generator(0, device=device)
+    made.set_state(state)
+    return made
 
 
 default_generator = Generator()

@@ -25,7 +25,7 @@ WHERE_FORMS_ARE = arithmetic, arrangement, conversions, making, printing, produc
 KEPT = frozenset((
     "dim", "size", "element_size", "nelement", "ndimension", "is_floating_point", "is_signed",
     "is_conj", "is_neg", "is_pinned", "get_device", "is_inference", "is_nonzero", "__hash__",
-    "__format__", "__reduce_ex__", "__init_subclass__", "__class_getitem__", "__init__", "__new__",
+    "__format__", "__init_subclass__", "__class_getitem__", "__init__", "__new__",
     "__torch_function__", "realize", "record_stream"))
 """What is written in terms of shape, dtype and device."""
 

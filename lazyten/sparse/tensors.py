@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.frontend.core import pickling
 from lazyten.frontend.core.forms import Sparse
 from lazyten.frontend.core.keywords import Layout
 from lazyten.frontend.core.size import Size
@@ -281,6 +282,18 @@ class SparseTensor(Sparse, Tensor):
             if self.requires_grad:
                 found.requires_grad_()
         return found
+
+    def __reduce_ex__(self, protocol: Any) -> pickling.Reduced:
+        (*places, values), rest = self.taken_apart()
+        parts = [*places, values.detach()]
+        return _rebuilt, (type(self), parts, rest, self.requires_grad), \
+            pickling.attributes_of(self)
+
+
+def _rebuilt(kind: Any, parts: list[Tensor], rest: Any, flows: bool) -> Any:
+    """What a pickle has: the tensor with these parts, a leaf if gradients flow through it."""
+    result = kind.put_together(parts, rest)
+    return result.requires_grad_() if flows else result
 
 
 def _refused(self: SparseTensor) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import local
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Location(NamedTuple):
@@ -46,6 +46,15 @@ def is_ours(name: str, file: str) -> bool:
 def is_our_class(kind: type) -> bool:
     """Whether a class is of lazyten, by PyTorch's name, too: as `lazyten run` has Tensor show."""
     return kind.__module__.partition(".")[0] in ("lazyten", "torch")
+
+
+def is_found_by_name(thing: Any) -> bool:
+    """Whether a function, or what stands for one, is where it says: in its module, by its name. A
+    pickle holds nothing else of it."""
+    place: Any = sys.modules.get(getattr(thing, "__module__", None) or "")
+    for part in getattr(thing, "__qualname__", "").split("."):
+        place = getattr(place, part, None)
+    return place is thing
 
 
 def user_location() -> Location | None:

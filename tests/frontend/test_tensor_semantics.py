@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -82,12 +81,6 @@ def test_a_deep_copy_of_a_module_trains_on_its_own(device: str) -> None:
     assert model(x).tolist() == before
     assert all(p.grad is None for p in model.parameters())
     assert all(p.grad is not None for p in twin.parameters())
-
-
-def test_pickling_is_refused(device: str) -> None:
-    for thing in (lt.ones(2, device=device), {"a": [lt.ones(2, device=device)]}):
-        with pytest.raises(lt.ArgumentError, match="save_safetensors"):
-            pickle.dumps(thing)
 
 
 # ---- sorting what is long ------------------------------------------------------------------------

@@ -353,3 +353,19 @@ def test_embeddings_take_integers_of_any_type_as_numbers_of_rows(dtype: lt.DType
 def test_an_embedding_of_a_mask_is_refused() -> None:
     with pytest.raises(lt.DTypeError, match="numbers rows"):
         nn.functional.embedding(lt.tensor([True, False, True]), lt.ones(3, 2))
+
+
+def test_an_embedding_that_draws_its_rows_itself_keeps_zeros_for_padding() -> None:
+    class Constant(nn.Embedding):
+        def reset_parameters(self) -> None:
+            nn.init.constant_(self.weight, 2.0)
+            self._fill_padding_idx_with_zero()
+
+    assert Constant(3, 2, padding_idx=1).weight.tolist() == [[2, 2], [0, 0], [2, 2]]
+
+
+def test_what_modules_have_is_found_by_dotted_names() -> None:
+    net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1))
+    names = [name for name, _ in net._named_members(lambda m: m._parameters.items(), prefix="net")]
+    assert names == ["net.0.weight", "net.1.weight", "net.1.bias"]
+    assert [*net._named_members(lambda m: m._buffers.items(), recurse=False)] == []

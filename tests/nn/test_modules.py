@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import Any
 
 import pytest
@@ -74,11 +73,6 @@ def test_jit_sees_the_first_buffer_and_the_first_hook() -> None:
     net.register_forward_hook(lambda m, args, y: y * 10)
     seen.append(call(x).item())
     assert seen == [1, 1, 2, 20]
-
-
-def test_a_model_is_not_pickled() -> None:
-    with pytest.raises(lt.ArgumentError, match="save_safetensors"):
-        pickle.dumps(nn.Linear(1, 1))
 
 
 def test_train_in_a_jitted_function_is_done_by_each_call() -> None:

@@ -6,7 +6,6 @@ fault, and the remedy. Mistakes that need files or an environment are in `test_e
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -719,7 +718,6 @@ VIEWS = [
         A, "DLPack", ("gradients",), "detach()"),
     Bad("DLPack of bfloat16", lambda t: t.f.bfloat16().__dlpack__(),
         D, "DLPack", ("bfloat16",), ".float()"),
-    Bad("pickle of a tensor", lambda t: pickle.dumps(t.f), A, "pickle", (), "save_safetensors()"),
     Bad("deepcopy of a result", lambda t: copy.deepcopy(t.leaf * 2),
         G, "deepcopy", ("leaves",), "detach()"),
 ]

@@ -12,7 +12,7 @@ from lazyten.frontend.arguments import takes_out, takes_tensors
 from lazyten.frontend.complexes.computing import Pair, carry_out, form, from_array, rule
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.handle import DTypeLike
-from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
+from lazyten.frontend.core.keywords import MemoryFormat, preserve_format
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType

@@ -16,7 +16,7 @@ KEPT = frozenset((
     "dim", "size", "numel", "element_size", "nelement", "ndimension", "is_floating_point",
     "is_signed", "is_conj", "is_neg", "is_pinned", "get_device", "is_inference", "item",
     "record_stream", "is_nonzero", "__len__", "__hash__", "__bool__", "__format__", "__repr__",
-    "__delitem__", "__reduce_ex__", "__init_subclass__", "__class_getitem__", "__init__",
+    "__delitem__", "__init_subclass__", "__class_getitem__", "__init__",
     "__new__"))
 """What is written in terms of shape, dtype, device and values, of numbers of any kind."""
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.complexes.indices import index_of_pairs
+from lazyten.frontend.core import pickling
 from lazyten.frontend.core.forms import Complex
-from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, preserve_format
+from lazyten.frontend.core.keywords import MemoryFormat, contiguous_format, preserve_format
 from lazyten.frontend.core.operands import tensors_given
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import stack
@@ -330,6 +331,9 @@ class ComplexTensor(Complex, Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return of_parts(self._parts.__deepcopy__(memo))
 
+    def __reduce_ex__(self, protocol: Any) -> pickling.Reduced:
+        return _of_kind, (type(self), self._parts), pickling.attributes_of(self)
+
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
         """Have `hook` called with this leaf after each time that backward() added to its `.grad`.
         """
@@ -399,7 +403,12 @@ def of_parts(parts: Tensor, same: ComplexTensor | None = None) -> ComplexTensor:
     """The complex tensor whose pairs these are; `same` if they are its own."""
     if same is not None and parts is same._parts:
         return same
-    result: ComplexTensor = object.__new__(ComplexTensor)
+    return _of_kind(ComplexTensor, parts)
+
+
+def _of_kind(kind: type[ComplexTensor], parts: Tensor) -> ComplexTensor:
+    """What a pickle has: the tensor of a class whose pairs these are."""
+    result: ComplexTensor = object.__new__(kind)
     result._parts, result._collected = parts, None
     return result
 

@@ -20,8 +20,8 @@ Files, in reading order:
   ones cut.
 - operands.py: What operations take and give: tensors on one device and numbers, as nodes.
 - writing.py: Writing to a tensor, and so to all views of its storage.
+- pickling.py: Tensors as Python's pickle takes them.
 - gradients.py: The gradient of a tensor, and what shares or takes over its storage.
-- memory_format.py: The order in memory of a tensor's elements, as PyTorch names it.
 - tensor_core.py: The core of Tensor as a whole, with what moves elements: reshape, permute, expand
   and so on.
 - overriding.py: Classes and modes that take operations over: PyTorch's protocol

@@ -1,9 +1,11 @@
 """The gradient of a tensor, and what shares or takes over its storage."""
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Self, TypeVar
 
 from lazyten.execution import background
+from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.forms import handles_of, is_sparse
 from lazyten.frontend.core.handle import held_as_rows
@@ -145,9 +147,11 @@ class Gradients(Writing[Tensor]):
     @overridable
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         storage = self._copied_storage(memo)
-        result = memo[id(self)] = self._view(storage, self._moves, None)
+        is_apart = not self.requires_grad and self._storage.requires_grad
+        result = memo[id(self)] = self._view(storage, self._moves, Lineage() if is_apart else None)
         if self.requires_grad:
             result.requires_grad_()
+        vars(result).update(deepcopy(vars(self), memo))
         if self._grad is not None:
             result.grad = self._grad.__deepcopy__(memo)
         return result

@@ -15,8 +15,7 @@ from lazyten.autodiff.twins import apart
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
-from lazyten.frontend.core.keywords import taking_aliases
-from lazyten.frontend.core.memory_format import contiguous_format
+from lazyten.frontend.core.keywords import contiguous_format, taking_aliases
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
@@ -69,15 +68,16 @@ def _tracker_after(shape: Shape, moves: Moves) -> ShapeTracker:
 
 def made_of_parts(owner: C) -> C:
     """A decorator: this class, made of the parts, is what operations give. Methods go by its name,
-    in messages of Python, too."""
+    in messages of Python and in pickles, too."""
     global results
     results = owner
     named: dict[FunctionType, Any] = {}  # two names of one method stay names of one
     for part in owner.__mro__[1:]:
         for name, method in list(vars(part).items()):
             if isinstance(method, FunctionType):
-                if method.__qualname__.startswith(part.__name__):
+                if method.__qualname__.startswith((part.__name__, f"{owner.__name__}.")):
                     method.__qualname__ = f"{owner.__name__}.{method.__name__}"
+                    method.__module__ = owner.__module__  # where a pickle finds it
                 if not name.startswith("_"):
                     setattr(part, name, named.setdefault(method, taking_aliases(method)))
     return owner

@@ -10,8 +10,7 @@ from types import CodeType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.forms import by_form
-from lazyten.frontend.core.memory_format import MemoryFormat
-from lazyten.support.errors import ArgumentError, FormError
+from lazyten.support.errors import ArgumentError, FormError, ShapeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,11 +26,50 @@ class Layout:
     def __repr__(self) -> str:
         return f"lazyten.{self.name}"
 
+    def __reduce__(self) -> str:
+        return self.name  # in a pickle, and for copies: the object of this name, below
+
 
 strided = Layout("strided")
 sparse_coo, sparse_csr, sparse_csc = map(Layout, ("sparse_coo", "sparse_csr", "sparse_csc"))
 sparse_bsr, sparse_bsc, jagged = map(Layout, ("sparse_bsr", "sparse_bsc", "jagged"))
 """Layouts of PyTorch's that no tensor has here, for programs that compare with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFormat:
+    """The order in memory of a tensor's elements, as PyTorch names it: that of a copy, whose axes
+    are stored in another order, and seen through a view that puts them back. What is computed of
+    it is in row-major order again. order: the axes as they follow each other in memory; None:
+    row-major, of any number of axes, or for 'preserve_format' whatever it was."""
+
+    name: str
+    order: tuple[int, ...] | None = None
+
+    def __repr__(self) -> str:
+        return f"lazyten.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name  # in a pickle, and for copies: the object of this name, below
+
+
+contiguous_format = MemoryFormat("contiguous_format")
+preserve_format = MemoryFormat("preserve_format")
+channels_last = MemoryFormat("channels_last", (0, 2, 3, 1))
+channels_last_3d = MemoryFormat("channels_last_3d", (0, 2, 3, 4, 1))
+
+
+def order_of(given: object, rank: int, operation: str) -> tuple[int, ...] | None:
+    """The order of the axes in memory; None for row-major. ArgumentError for what is no layout,
+    ShapeError if it is for another number of axes."""
+    if not isinstance(given, MemoryFormat):
+        raise ArgumentError(f"{operation}: memory_format={given!r:.60} is not one of "
+                            f"lazyten.contiguous_format, preserve_format, channels_last, "
+                            f"channels_last_3d")
+    if given.order is not None and len(given.order) != rank:
+        raise ShapeError(f"{operation}: {given.name} is for {len(given.order)} axes; this tensor "
+                         f"has {rank}")
+    return given.order
 
 
 def numbers_among(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

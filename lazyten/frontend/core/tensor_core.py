@@ -10,9 +10,9 @@ from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.gradients import Gradients
 from lazyten.frontend.core.handle import DTypeLike
 from lazyten.frontend.core.in_place import shown_as
-from lazyten.frontend.core.keywords import also_named
-from lazyten.frontend.core.memory_format import (
+from lazyten.frontend.core.keywords import (
     MemoryFormat,
+    also_named,
     contiguous_format,
     order_of,
     preserve_format,

@@ -6,8 +6,7 @@ import re
 from typing import Any, TypeAlias, overload
 
 from lazyten.frontend.core.handle import DTypeLike, Handle
-from lazyten.frontend.core.keywords import making
-from lazyten.frontend.core.memory_format import MemoryFormat, preserve_format
+from lazyten.frontend.core.keywords import MemoryFormat, making, preserve_format
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt

@@ -2,15 +2,15 @@
 of it, and how other libraries see it."""
 from __future__ import annotations
 
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 
 from lazyten.autodiff import gradient
 from lazyten.autodiff.functions_back import GradFn
+from lazyten.frontend.core import pickling
 from lazyten.frontend.core.handle import leaves
-from lazyten.frontend.core.keywords import Layout, strided
-from lazyten.frontend.core.memory_format import MemoryFormat, channels_last
+from lazyten.frontend.core.keywords import Layout, MemoryFormat, channels_last, strided
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
@@ -237,9 +237,8 @@ class MetadataMethods(TensorCore[Tensor]):
 
     # ---- copies ----------------------------------------------------------------------------------
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise ArgumentError("pickle of a tensor: loading a pickle runs whatever code is in it; "
-                            "use save_safetensors() and load_safetensors(), or numpy()")
+    def __reduce_ex__(self, protocol: Any) -> pickling.Reduced:
+        return pickling.reduced(self)
 
     @property
     def _version(self) -> int:

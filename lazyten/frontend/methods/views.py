@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from lazyten.frontend.core.in_place import shown_as
-from lazyten.frontend.core.keywords import also_named
-from lazyten.frontend.core.memory_format import MemoryFormat, contiguous_format, order_of
+from lazyten.frontend.core.keywords import MemoryFormat, also_named, contiguous_format, order_of
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir.node import move
 from lazyten.ir.ops import Op

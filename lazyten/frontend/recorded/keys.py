@@ -12,7 +12,7 @@ from weakref import ReferenceType
 
 from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.core.memory_format import MemoryFormat
+from lazyten.frontend.core.keywords import MemoryFormat
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.recorded.lifting import lift
 from lazyten.frontend.recorded.regions import Region

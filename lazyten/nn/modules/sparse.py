@@ -41,10 +41,14 @@ class _Rows(Layer):
     def reset_parameters(self) -> None:
         """Rows drawn anew: normal, and zeros for padding_idx."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+        self.weight.detach().realize()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        """(PyTorch's name, which subclasses call when they draw the rows in another way.)"""
         if self.padding_idx is not None:
             with no_grad():
                 self.weight[self.padding_idx] = 0
-        self.weight.detach().realize()
 
     def _options(self, usual: Mapping[str, object]) -> str:
         """The options that are not as usual."""

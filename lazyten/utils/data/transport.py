@@ -1,26 +1,18 @@
 """Tensors and errors on their way between processes.
 
 What goes through a pipe is pickled by the sender and read by its own child or parent alone, so
-nothing foreign is ever unpickled. Tensors, whose pickling is refused elsewhere, go as arrays.
+nothing foreign is ever unpickled. Of a view of more memory than it shows its elements alone go.
 """
 from __future__ import annotations
 
-import copyreg
-import io
 import pickle
 import traceback
 from dataclasses import dataclass
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-import numpy as np
-
-from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
+from lazyten.frontend.core import pickling
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir import dtype as dt
-from lazyten.ir import ops
-from lazyten.nn.parameter import Parameter
-from lazyten.random import Generator
 from lazyten.support.errors import WorkerError
 
 
@@ -64,48 +56,17 @@ class _Spoken(Exception):
         return str(self.args[0])
 
 
-def _parts(t: Tensor) -> tuple[Any, ...]:
-    """How to make a tensor again: its values as stored, type, device, and whether it is a leaf."""
-    values = ops.encode(t.detach()._as_array(), t.dtype)
-    return _rebuilt, (type(t), values, t.dtype.name, str(t.device),
-                      t.requires_grad and t.is_leaf)
+def _of_its_own(t: Tensor) -> tuple[Any, ...]:
+    """A tensor without the rest of the memory that it may be a view of."""
+    return pickling.reduced(t, is_alone=True)
 
 
-def _rebuilt(kind: type[Tensor], values: Any, name: str, device: str, is_leaf: bool) -> Tensor:
-    dtype = dt.BY_NAME[name]
-    made = Tensor._copy_of(ops.decode(np.asarray(values), dtype), dtype, device)
-    if kind is Parameter:
-        return Parameter(made, is_leaf)
-    return made.requires_grad_() if is_leaf else made
-
-
-def _parts_of_complex(t: ComplexTensor) -> tuple[Any, ...]:
-    return of_parts, (t._parts,)
-
-
-def _generator_parts(generator: Generator) -> tuple[Any, ...]:
-    return _rebuilt_generator, (generator.get_state(),)
-
-
-def _rebuilt_generator(state: tuple[int, int]) -> Generator:
-    made = Generator(0)
-    made.set_state(state)
-    return made
-
-
-REDUCERS: dict[type, Any] = {Tensor: _parts, Parameter: _parts, ComplexTensor: _parts_of_complex,
-                             Generator: _generator_parts}
-for _kind, _reducer in REDUCERS.items():  # also what a spawned process is given
-    ForkingPickler.register(_kind, _reducer)
+ForkingPickler.register(Tensor, _of_its_own)  # also of what a spawned process is given
 
 
 def packed(value: Any) -> bytes:
     """A value as bytes."""
-    out = io.BytesIO()
-    pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
-    pickler.dispatch_table = {**copyreg.dispatch_table, **REDUCERS}
-    pickler.dump(value)
-    return out.getvalue()
+    return bytes(ForkingPickler.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def unpacked(data: bytes) -> Any:
