@@ -39,3 +39,18 @@ def test_vmap_takes_complex_numbers(name: str) -> None:
     found = _run(PROGRAMS[name], lt, lt.from_numpy).numpy()
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_a_checkpoint_takes_and_gives_complex_and_sparse_tensors(device: str) -> None:
+    real = lt.tensor([1.0, 2.0], device=device).requires_grad_()
+    z = lt.complex(real, lt.tensor([0.5, -1.0], device=device))
+    y, unchanged = lt.checkpoint(lambda a: (a * a, 3), z)
+    y.real.sum().backward()
+    assert y.tolist() == [0.75 + 1j, 3 - 4j] and unchanged == 3
+    assert real.grad is not None and real.grad.tolist() == [2, 4]
+    values = lt.tensor([3.0, 4.0], device=device).requires_grad_()
+    sparse = lt.sparse_coo_tensor(lt.tensor([[0, 2]], device=device), values, (3,))
+    squares = lt.checkpoint(lambda s: s * s, sparse)
+    squares.to_dense().sum().backward()
+    assert squares.to_dense().tolist() == [9, 0, 16]
+    assert values.grad is not None and values.grad.tolist() == [6, 8]
