@@ -40,7 +40,7 @@ from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
-from lazyten.support.trees import Parted, flatten
+from lazyten.support.trees import Parted, flatten, of_kind
 
 OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
 """What PyTorch's `checkpoint` takes beside the function's arguments, and is no question here: the
@@ -142,7 +142,7 @@ def _mapped(result: Any, inputs: _Inputs) -> Any:
     if isinstance(result, Tensor):
         return inputs.checkpointed(result) if result.requires_grad else result
     if isinstance(result, list | tuple):
-        return type(result)(_mapped(x, inputs) for x in result)
+        return of_kind(type(result), [_mapped(x, inputs) for x in result])
     if isinstance(result, dict):
         return {name: _mapped(x, inputs) for name, x in result.items()}
     return result

@@ -22,6 +22,7 @@ from lazyten.nn.attributes import Attributes
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, NotWrittenError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled
+from lazyten.support.trees import of_kind
 
 Hooks = Mapping[int, tuple[Any, ...]]
 NONE: Hooks = MappingProxyType({})
@@ -60,6 +61,13 @@ def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Module.register_full_backward_pre_hook, of all modules; before those of one."""
     return _everywhere("_backward_pre_hooks", hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Module.register_backward_hook, of all modules; before those of one."""
+    warnings.warn("register_module_backward_hook is register_module_full_backward_hook: grad_input "
+                  "are the gradients of a module's arguments", FutureWarning, stacklevel=2)
+    return register_module_full_backward_hook(hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -207,7 +215,7 @@ class _Gradients:
         if not self.hooks and not self.before:
             return output
         if isinstance(output, tuple):
-            return tuple(_tied(output, self._output_gradients))
+            return of_kind(type(output), _tied(output, self._output_gradients))
         return _tied((output,), self._output_gradients)[0]
 
     def _output_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
