@@ -54,3 +54,21 @@ def test_a_checkpoint_takes_and_gives_complex_and_sparse_tensors(device: str) ->
     squares.to_dense().sum().backward()
     assert squares.to_dense().tolist() == [9, 0, 16]
     assert values.grad is not None and values.grad.tolist() == [6, 8]
+
+
+def test_a_module_hook_sees_complex_gradients_and_may_change_them() -> None:
+    z = lt.tensor([1 + 2j, 3 - 1j]).requires_grad_()
+    model, seen = lt.nn.Identity(), list[list[complex]]()
+
+    def hook(module: Any, inputs: Any, outputs: Any) -> Any:
+        seen.append(outputs[0].tolist())
+        return (inputs[0] * 1j,)
+
+    model.register_full_backward_hook(hook)
+    result = model(z * 2)
+    assert result.dtype is lt.complex64
+    result.imag.sum().backward()
+    assert seen == [[1j, 1j]] and z.grad is not None and z.grad.tolist() == [-2, -2]
+    with pytest.raises(lt.ArgumentError, match=r"gradient of a complex tensor of shape \(2,\)"):
+        model.register_full_backward_hook(lambda m, inputs, outputs: (lt.ones(2, 2),))
+        model(z * 2).imag.sum().backward()
