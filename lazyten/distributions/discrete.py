@@ -33,7 +33,7 @@ from lazyten.random import (
     get_rng_state,
     set_rng_state,
 )
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, NotDefinedError
 
 
 class OfTwo(Distribution):
@@ -219,10 +219,10 @@ class Binomial(_Counted):
                       expand)
 
     def _one_count(self, operation: str) -> int:
-        """The total_count that all have. ArgumentError where they differ."""
+        """The total_count that all have. NotDefinedError where they differ."""
         count = int(self.total_count.max())
         if int(self.total_count.min()) != count:
-            raise ArgumentError(f"{operation} of a Binomial: all must have one total_count")
+            raise NotDefinedError(f"{operation} of a Binomial: all must have one total_count")
         return count
 
     @property
