@@ -298,10 +298,10 @@ class _Joint:
         gradients: list[Any] = [None] * self.count
         parts = apart(g, [(shape, dtype) for shape, dtype, *_ in self.kinds])
         with enable_grad():
-            for place, part, (shape, dtype, *others) in zip(self.places, parts, self.kinds,
-                                                            strict=True):
+            for place, part, kind in zip(self.places, parts, self.kinds, strict=True):
+                shape, dtype, device, is_complex = kind
                 part = const(0, dtype, shape) if part is None else part
-                gradients[place] = _Kept(part, *others).tensor()
+                gradients[place] = _Kept(part, device, is_complex).tensor()
             given = self.told(tuple(gradients))
             return [self._checked(given[place], kind)
                     for place, kind in zip(self.places, self.kinds, strict=True)]
