@@ -53,7 +53,7 @@ def test_a_program_depends_on_its_seed_and_number_alone() -> None:
 @pytest.mark.slow
 def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
     generator = Generator(0)
-    reached = {row for number in range(200) for row in generator.program(number).rows}
+    reached = {row for number in range(300) for row in generator.program(number).rows}
     assert len(reached) > 150
     assert {"jit", "vmap", "autograd.grad", "sort", "write", "Linear", "autocast"} <= reached
     assert reached & {"backward", "weighted backward", "backward of squares"}
@@ -61,14 +61,14 @@ def test_most_rows_are_reached_in_a_few_hundred_programs() -> None:
 
 WITHOUT_A_ROW = named("lt", """
     bitwise_not bitwise_or bitwise_right_shift bitwise_xor divide greater
-    greater_equal le multiply negative not_equal pow true_divide
+    greater_equal le multiply negative not_equal true_divide
     _sample_dirichlet _standard_gamma
 
     absolute acosh adjoint arccosh atleast_1d dsplit
     logspace mv nanquantile scalar_tensor split_with_sizes unravel_index vdot
     alias_copy constant_pad_nd empty_permuted empty_strided grid_sampler
     grid_sampler_2d
-    grid_sampler_3d histogramdd real unsafe_split_with_sizes split_with_sizes_copy view_copy
+    grid_sampler_3d histogramdd unsafe_split_with_sizes split_with_sizes_copy view_copy
     as_strided_scatter bartlett_window blackman_window hamming_window hann_window kaiser_window
 
     cholesky_solve inverse lu lu_solve lu_unpack
@@ -81,7 +81,7 @@ WITHOUT_A_ROW = named("lt", """
     alpha_dropout feature_dropout feature_alpha_dropout
 
     allclose broadcast_shapes equal is_complex is_floating_point is_inference is_nonzero
-    is_tensor get_device resolve_conj resolve_neg is_conj is_neg is_same_size is_signed
+    is_tensor get_device resolve_neg is_conj is_neg is_same_size is_signed
     """) | named("F", """
     adaptive_avg_pool3d adaptive_max_pool3d
     affine_grid conv_tbc ctc_loss fractional_max_pool2d fractional_max_pool3d
@@ -100,8 +100,8 @@ WITHOUT_A_ROW = named("lt", """
 
     new_empty new_empty_strided
 
-    describe dim_order element_size is_contiguous is_pinned is_set_to new ndimension record_stream
-    nelement numpy pin_memory storage_offset untyped_storage""")
+    describe dim_order element_size is_pinned is_set_to new ndimension record_stream
+    nelement numpy pin_memory untyped_storage""")
 """What random programs write as an operator; what they lack; what NumPy computes; what is random;
 what gives no tensor."""
 

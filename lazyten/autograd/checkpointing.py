@@ -14,6 +14,7 @@ from typing import Any
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import vjp
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs_of
 from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.recorded.slots import recorded_in, templates_of
 from lazyten.frontend.tensor import Tensor
@@ -39,7 +40,7 @@ from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
-from lazyten.support.trees import flatten
+from lazyten.support.trees import Parted, flatten, of_kind
 
 OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
 """What PyTorch's `checkpoint` takes beside the function's arguments, and is no question here: the
@@ -61,7 +62,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not callable(function):
         raise ArgumentError(f"checkpoint of {function!r:.40}: give the function, and then its "
                             f"arguments")
-    inputs = _Inputs([x for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)])
+    inputs = _Inputs([pairs_of(x) for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)])
     buffers = _buffers(function)
     known = bool(buffers) and tracing.current() is None  # a trace cannot go back to numbers
     versions = [in_floats(b)._storage.version for b in buffers]
@@ -133,10 +134,15 @@ _known: Remembered[Node] = Remembered(512, 64)
 
 
 def _mapped(result: Any, inputs: _Inputs) -> Any:
+    if isinstance(result, Parted):
+        parts, rest = result.taken_apart()
+        return result.put_together([_mapped(part, inputs) for part in parts], rest)
+    if isinstance(result, ComplexTensor):
+        return of_parts(_mapped(result._parts, inputs), result)
     if isinstance(result, Tensor):
         return inputs.checkpointed(result) if result.requires_grad else result
     if isinstance(result, list | tuple):
-        return type(result)(_mapped(x, inputs) for x in result)
+        return of_kind(type(result), [_mapped(x, inputs) for x in result])
     if isinstance(result, dict):
         return {name: _mapped(x, inputs) for name, x in result.items()}
     return result

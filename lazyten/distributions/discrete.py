@@ -27,7 +27,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
 from lazyten.operators.math import elementwise as ew
 from lazyten.random import Generator, chosen, default_generator, get_rng_state, set_rng_state
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, NotDefinedError
 
 
 class OfTwo(Distribution):
@@ -196,10 +196,10 @@ class Binomial(_Counted):
                       expand)
 
     def _one_count(self, operation: str) -> int:
-        """The total_count that all have. ArgumentError where they differ."""
+        """The total_count that all have. NotDefinedError where they differ."""
         count = int(self.total_count.max())
         if int(self.total_count.min()) != count:
-            raise ArgumentError(f"{operation} of a Binomial: all must have one total_count")
+            raise NotDefinedError(f"{operation} of a Binomial: all must have one total_count")
         return count
 
     @property

@@ -188,7 +188,8 @@ def from_numpy(dtype: np.dtype[np.generic] | type | str) -> DType:
 
 
 def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
-    """Accept a DType, its name, a Python type or a NumPy type. Raises DTypeError otherwise."""
+    """Accept a DType, its name, a Python type (as wide as Python's numbers are) or a NumPy type.
+    Raises DTypeError otherwise."""
     if isinstance(dtype, DType):
         return dtype
     if dtype is bool:
@@ -196,9 +197,9 @@ def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
     if dtype is int:
         return default_int
     if dtype is float:
-        return default_float
+        return float64
     if dtype is complex:
-        return complex_of(default_float)
+        return complex128
     if isinstance(dtype, str) and dtype in BY_NAME:
         return BY_NAME[dtype]
     try:

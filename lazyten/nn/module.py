@@ -14,6 +14,7 @@ from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import as_dtype
 from lazyten.nn.module_hooks import (
+    register_module_backward_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
@@ -269,5 +270,6 @@ def _become(parameter: Tensor, convert: Convert) -> None:
             parameter.grad = convert(gradient)
 
 
-__all__ = ["Module", "register_module_forward_hook", "register_module_forward_pre_hook",
+__all__ = ["Module", "register_module_backward_hook", "register_module_forward_hook",
+           "register_module_forward_pre_hook",
            "register_module_full_backward_hook", "register_module_full_backward_pre_hook"]

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.autodiff.joint_gradients import apart, jointly
+from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
@@ -22,6 +23,7 @@ from lazyten.nn.attributes import Attributes
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, NotWrittenError
 from lazyten.support.grad_mode import enable_grad, is_grad_enabled
+from lazyten.support.trees import of_kind
 
 Hooks = Mapping[int, tuple[Any, ...]]
 NONE: Hooks = MappingProxyType({})
@@ -60,6 +62,13 @@ def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Module.register_full_backward_pre_hook, of all modules; before those of one."""
     return _everywhere("_backward_pre_hooks", hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Module.register_backward_hook, of all modules; before those of one."""
+    warnings.warn("register_module_backward_hook is register_module_full_backward_hook: grad_input "
+                  "are the gradients of a module's arguments", FutureWarning, stacklevel=2)
+    return register_module_full_backward_hook(hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -180,6 +189,23 @@ class HookMethods(Attributes):
         return args, kwargs
 
 
+class _Kept(NamedTuple):
+    """A tensor by its node, of pairs if it is complex."""
+
+    node: Node
+    device: str
+    is_complex: bool
+
+    @classmethod
+    def of(cls, t: Tensor) -> _Kept:
+        return cls(pairs_of(t).node, t.device, isinstance(t, ComplexTensor))
+
+    def tensor(self, requires_grad: bool = False) -> Tensor:
+        """The tensor again."""
+        made = Tensor._of(self.node, self.device, requires_grad)
+        return of_parts(made) if self.is_complex else made
+
+
 class _Gradients:
     """The gradients of one call. All inputs, and all outputs, get theirs at once: each is tied to
     one node, whose gradient has those of all of them side by side, and whose value nobody reads."""
@@ -188,8 +214,8 @@ class _Gradients:
         self.module = module
         self.hooks = [hook for hook, *_ in registered(hooks)]
         self.before = [hook for hook, *_ in registered(before)]
-        self.grad_output: list[tuple[Node, str] | None] | None = None  # no tensors: jit looks for
-        # those that outlive a call, and this lives as long as the graph
+        self.grad_output: list[_Kept | None] | None = None  # no tensors: jit looks for those that
+        # outlive a call, and this lives as long as the graph
         self.inputs = 0
         self.has_inputs = False
 
@@ -207,13 +233,13 @@ class _Gradients:
         if not self.hooks and not self.before:
             return output
         if isinstance(output, tuple):
-            return tuple(_tied(output, self._output_gradients))
+            return of_kind(type(output), _tied(output, self._output_gradients))
         return _tied((output,), self._output_gradients)[0]
 
     def _output_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         for hook in self.before:
             gradients = _replaced(gradients, hook(self.module, gradients))
-        self.grad_output = [None if t is None else (t.node, t.device) for t in gradients]
+        self.grad_output = [None if t is None else _Kept.of(t) for t in gradients]
         if not self.has_inputs:
             for hook in self.hooks:
                 hook(self.module, (None,) * self.inputs, gradients)
@@ -222,7 +248,7 @@ class _Gradients:
     def _input_gradients(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.grad_output is None:  # the gradient of something inside
             return gradients
-        of_outputs = tuple(None if x is None else Tensor._of(*x) for x in self.grad_output)
+        of_outputs = tuple(None if x is None else x.tensor() for x in self.grad_output)
         for hook in self.hooks:
             gradients = _replaced(gradients, hook(self.module, gradients, of_outputs))
         return gradients
@@ -249,42 +275,45 @@ def _tied(values: Sequence[Any], told: Told) -> Sequence[Any]:
     if not places or not is_grad_enabled():
         return values
     tensors = [values[i] for i in places]
-    nodes = [t.node for t in tensors]
+    kept = [_Kept.of(t) for t in tensors]
+    nodes = [k.node for k in kept]
     tied = jointly([make(Op.DETACH, x.dtype, (x,)) for x in nodes], nodes,
-                   _Joint(tensors, places, len(values), told), "hook")
+                   _Joint(kept, places, len(values), told), "hook")
     result = list(values)
-    for i, t, node in zip(places, tensors, tied, strict=True):
-        result[i] = Tensor._of(node, t.device, True)
+    for i, k, node in zip(places, kept, tied, strict=True):
+        result[i] = k._replace(node=node).tensor(requires_grad=True)
     return result
 
 
 class _Joint:
     """The gradients of several tensors, taken apart, shown, and given on. Compared by identity."""
 
-    def __init__(self, tensors: Sequence[Tensor], places: Sequence[int], count: int,
+    def __init__(self, tensors: Sequence[_Kept], places: Sequence[int], count: int,
                  told: Told) -> None:
         self.__name__ = "hook"
-        self.kinds = [(t.shape, t.dtype, t.device) for t in tensors]
+        self.kinds = [(k.node.shape, k.node.dtype, k.device, k.is_complex) for k in tensors]
         self.places, self.count, self.told = places, count, told
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         gradients: list[Any] = [None] * self.count
-        parts = apart(g, [(shape, dtype) for shape, dtype, _ in self.kinds])
+        parts = apart(g, [(shape, dtype) for shape, dtype, *_ in self.kinds])
         with enable_grad():
-            for place, part, (shape, dtype, device) in zip(self.places, parts, self.kinds,
-                                                           strict=True):
+            for place, part, kind in zip(self.places, parts, self.kinds, strict=True):
+                shape, dtype, device, is_complex = kind
                 part = const(0, dtype, shape) if part is None else part
-                gradients[place] = Tensor._of(part, device)
+                gradients[place] = _Kept(part, device, is_complex).tensor()
             given = self.told(tuple(gradients))
             return [self._checked(given[place], kind)
                     for place, kind in zip(self.places, self.kinds, strict=True)]
 
     def _checked(self, given: Any, kind: tuple[Any, ...]) -> Node | None:
-        shape, dtype, _ = kind
+        shape, dtype, _, is_complex = kind
         if given is None:
             return None
-        if not isinstance(given, Tensor) or given.shape != shape:
+        if not isinstance(given, Tensor) or is_complex != isinstance(given, ComplexTensor) \
+                or pairs_of(given).shape != shape:
+            what = f"complex tensor of shape {shape[:-1]}" if is_complex else \
+                f"tensor of shape {shape}"
             raise ArgumentError(f"a hook of gradients gave {type(given).__name__} {given!r:.40} "
-                                f"for the gradient of a tensor of shape {shape}; give a tensor of "
-                                f"this shape")
-        return given.to(dtype=dtype).node
+                                f"for the gradient of a {what}; give a tensor of this shape")
+        return pairs_of(given).to(dtype=dtype).node

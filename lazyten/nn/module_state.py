@@ -92,9 +92,11 @@ class StateMethods(HookMethods):
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have `hook(module, state_dict, prefix, local_metadata)` called when this module's state
         is in the dict, which it may change. local_metadata has the class's `version`."""
-        return self._add_hook("_state_dict_hooks", hook)
+        return self._add_hook("_state_dict_hooks", hook, False)
 
-    _register_state_dict_hook = register_state_dict_post_hook
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """register_state_dict_post_hook; a dict that the hook gives is the state from then on."""
+        return self._add_hook("_state_dict_hooks", hook, True)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Have `hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
@@ -165,8 +167,13 @@ class StateMethods(HookMethods):
             if module is not None:
                 module.state_dict(destination=state, prefix=f"{prefix}{name}.",
                                   keep_vars=keep_vars)
-        for (hook,) in registered(self._state_dict_hooks):
-            hook(self, state, prefix, about)
+        for hook, may_replace in registered(self._state_dict_hooks):
+            changed = hook(self, state, prefix, about)
+            if changed is not None and not may_replace:
+                raise ArgumentError(f"a hook of state_dict() of {type(self).__name__} gave "
+                                    f"{type(changed).__name__}: it must give None, and may change "
+                                    f"the dict that it is given")
+            state = state if changed is None else changed
         return state
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str,

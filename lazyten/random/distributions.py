@@ -105,6 +105,8 @@ def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
     """Whole numbers low <= n < high, from 64 random bits each (bias below span / 2**64)."""
     if low >= high:
         raise ArgumentError(f"{operation}: low={low} must be below high={high}")
+    if dtype is dt.bool_:
+        return cast(_bits_of_bool(low, high, shape, device, generator, operation), dtype)
     if not dtype.is_int:
         raise DTypeError(f"{operation}: {dtype.name} is not an integer type")
     if low < dtype.min or high - 1 > dtype.max:
@@ -115,6 +117,14 @@ def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
     span = const(high - low, dt.uint64, word.shape)
     rest = elementwise(Op.MOD, word, span) if high - low < 1 << 64 else word
     return reshape(ew.add(cast(rest, dtype), const(low, dtype, rest.shape)), shape)
+
+
+def _bits_of_bool(low: int, high: int, shape: Shape, device: str, generator: Generator | None,
+                  operation: str) -> Node:
+    if low < 0 or high > 2:
+        raise ArgumentError(f"{operation}: low={low} and high={high} do not fit in bool, which is "
+                            f"0 to 1")
+    return integers(low, high, shape, dt.uint8, device, generator, operation)
 
 
 def permutation(count: int, device: str, generator: Generator | None = None) -> Node:

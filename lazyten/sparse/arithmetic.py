@@ -8,6 +8,7 @@ import numpy as np
 
 from lazyten.frontend import functions
 from lazyten.frontend.core.forms import is_sparse, sparse_form
+from lazyten.frontend.core.operands import is_comparable
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.sparse.compressed import CompressedTensor, compressing
@@ -110,6 +111,14 @@ def _check_same(x: CooTensor, y: CooTensor, operation: str) -> None:
 
 def _in_layout(x: CooTensor, like: Any) -> Any:
     return compressing(x, like.layout) if isinstance(like, CompressedTensor) else x
+
+
+@sparse_form("__eq__", "__ne__")
+def _equal(self: Any, other: Any) -> Any:
+    """Python's answer for what is no tensor nor number; elements are not compared."""
+    if is_comparable(other):
+        raise not_sparse("==")
+    return NotImplemented
 
 
 @sparse_form("div", "divide", "true_divide", "__truediv__")

@@ -85,7 +85,12 @@ def unflatten(leaves: Iterator[Any], structure: Branch | None) -> Any:
         return structure.kind.put_together(items, structure.keys and structure.keys[0])
     if structure.keys is not None:
         return dict(zip(structure.keys, items, strict=True))
-    return structure.kind(*items) if hasattr(structure.kind, "_fields") else structure.kind(items)
+    return of_kind(structure.kind, items)
+
+
+def of_kind(kind: type[Any], items: Sequence[Any]) -> Any:
+    """A list, a tuple or a named tuple of these items."""
+    return kind(*items) if hasattr(kind, "_fields") else kind(items)
 
 
 def has_parted(structure: Branch | None) -> bool:

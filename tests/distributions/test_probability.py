@@ -327,3 +327,10 @@ def test_a_precision_has_a_triangular_scale() -> None:
     np.testing.assert_allclose((lower @ lower.mT @ precision).numpy(), [np.eye(4)] * 2, atol=1e-9)
     np.testing.assert_allclose(_batch_mahalanobis(lower, v).numpy(),
                                (v * _batch_mv(precision, v)).sum(-1).numpy(), rtol=1e-7)
+
+
+def test_what_binomials_of_several_counts_have_not_says_so() -> None:
+    several = lt.distributions.Binomial(lt.tensor([2.0, 3.0]), lt.tensor(0.5))
+    for ask in (several.entropy, several.enumerate_support):
+        with pytest.raises(NotImplementedError, match="all must have one total_count"):
+            ask()

@@ -4,6 +4,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -40,3 +41,14 @@ def test_a_method_and_a_class_without_operators_are_still_errors() -> None:
         with pytest.raises(lt.DTypeError, match="must be a tensor, an array or a number"):
             call()
     assert x.add((1, 2)).tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("other", [object(), {}, int, None, "1"],
+                         ids=["object", "dict", "class", "None", "text"])
+def test_another_object_is_not_equal_to_a_tensor(other: Any) -> None:
+    for x in (lt.ones(2), lt.ones(2) * 1j, lt.eye(2).to_sparse()):
+        assert (x == other) is False and (x != other) is True
+        assert (other == x) is False and other in [x, other]
+    assert lt.ones(()) == ANY
+    with pytest.raises(NotImplementedError, match="== is not there for sparse"):
+        _ = lt.eye(2).to_sparse() == 1

@@ -142,6 +142,9 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], list[str]]] = {
         lambda: nn.MultiMarginLoss(3), lt.ArgumentError, ["p=3"]),
     "TripletMarginLoss without a margin": (
         lambda: nn.TripletMarginLoss(0), lt.ArgumentError, ["margin=0"]),
+    "embedding_bag with a padding_idx outside": (
+        lambda: nn.functional.embedding_bag(lt.tensor([[0, 1]]), lt.ones(3, 2), padding_idx=-4),
+        lt.ArgumentError, ["padding_idx=-4", "3 rows"]),
     "Embedding with a padding_idx outside": (
         lambda: nn.Embedding(3, 2, 3), lt.ArgumentError, ["padding_idx=3"]),
     "from_pretrained of a vector": (

@@ -1,6 +1,8 @@
 """What programs call of modules beside training them."""
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 import lazyten as lt
@@ -48,8 +50,40 @@ def test_hooks_of_all_modules_are_called_before_those_of_one() -> None:
     assert x.grad.tolist() == [8.0 * 27 * 5] * 2
     assert told == ["Identity", "Flatten", "own", "Sequential"]
     assert model(x).tolist() == [1.0, 1.0] and len(told) == 5
+    with pytest.warns(FutureWarning), \
+            hooks.register_module_backward_hook(lambda m, inputs, outputs: told.append("older")):
+        model[0](lt.ones(2, requires_grad=True)).sum().backward()
+    assert told[5:] == ["older"]
     with pytest.raises(lt.ArgumentError, match="a hook of all modules is int"):
         hooks.register_module_forward_hook(3)
+
+
+class Parts(NamedTuple):
+    first: lt.Tensor
+    second: lt.Tensor
+
+
+def test_hooks_of_gradients_and_checkpoints_leave_a_named_tuple_one() -> None:
+    class Split(lt.nn.Module):
+        def forward(self, x: lt.Tensor) -> Parts:
+            return Parts(x * 2, x * 3)
+
+    model, x = Split(), lt.ones(2, requires_grad=True)
+    model.register_full_backward_hook(lambda m, inputs, outputs: (inputs[0] * 5,))
+    model(x).second.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [15.0, 15.0]
+    lt.checkpoint(Split(), x).first.sum().backward()
+    assert x.grad.tolist() == [17.0, 17.0]
+
+
+def test_what_a_hook_of_the_state_gives_is_the_state_or_an_error() -> None:
+    model = lt.nn.Sequential(lt.nn.Linear(2, 1))
+    handle = model._register_state_dict_hook(lambda m, state, prefix, about: {"all": len(state)})
+    assert model.state_dict() == {"all": 2}
+    handle.remove()
+    model.register_state_dict_post_hook(lambda m, state, prefix, about: {})
+    with pytest.raises(lt.ArgumentError, match=r"state_dict\(\) of Sequential gave dict"):
+        model.state_dict()
 
 
 def test_a_jitted_function_sees_hooks_of_all_modules_come_and_go() -> None:

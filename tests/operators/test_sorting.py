@@ -227,3 +227,10 @@ def test_any_number_of_threads_sorts_alike() -> None:
                                                   expected(x, 0, False))
     finally:
         lt.set_num_threads(before)
+
+
+def test_a_nan_in_the_first_place_alone_is_the_median(device: str) -> None:
+    x = lt.tensor([[np.nan, 1.0, 2.0], [5.0, 3.0, 4.0]], device=device)
+    values, places = x.median(1)
+    assert np.isnan(values[0].item()) and values[1].item() == 4 and places.tolist() == [0, 2]
+    assert np.isnan(x[0].median().item())

@@ -37,6 +37,8 @@ def both(call: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
                   x.permute(dims=(1, 0)), x.reshape(shape=(3, 2)), x.expand(size=(2, 2, 3))],
     lambda T, x: [T.zeros(size=(2, 3)), T.ones(size=(2,)), T.empty(size=(2, 0)).shape == (2, 0),
                   T.rand(size=(2,)).shape == (2,), T.randn(size=(3, 1)).shape == (3, 1)],
+    lambda T, x: [T.zeros(2, dtype=float), x.to(float), x.sum(dtype=float), T.tensor(1, dtype=int),
+                  T.view_as_real(T.ones(2, dtype=complex)), T.full((2,), 1, dtype=bool)],
     lambda T, x: [T.zeros(2, layout=T.strided, pin_memory=False), T.full((2,), 1.5, layout=None),
                   T.zeros_like(x, memory_format=T.preserve_format),
                   T.ones_like(x, memory_format=T.contiguous_format),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lazyten.execution.aliasing import aliased_outputs, postponed, replacements
 from lazyten.ir import dtype as dt
+from lazyten.schedule.memory import Lifetime, share
 from lazyten.schedule.schedule import Schedule, replan
 from lazyten.schedule.steps import Step
 
@@ -121,3 +122,9 @@ def check(made: Schedule, programs: Sequence[Any], orders: Sequence[int],
         assert found[a] == expected[a]
     for a, block in planned.blocks.items():
         assert planned.block_sizes[block] >= 4 * planned.arrays[a][1]
+
+
+def test_one_that_may_replace_another_still_waits_for_a_third_that_begins_as_it_ends() -> None:
+    begins_at_2, ends_at_2, much_later = Lifetime(64, 2, 3), Lifetime(64, 0, 2), Lifetime(64, 5, 6)
+    chosen, sizes = share([begins_at_2, ends_at_2, much_later], replacing=[(2, 1)])
+    assert chosen[0] != chosen[1] and len(sizes) == 2

@@ -12,6 +12,7 @@ from lazyten.frontend.functions import cat, realize, stack
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import no_grad
+from lazyten.support.trees import of_kind
 
 Loss = Callable[[Any, Any], Tensor]
 
@@ -136,7 +137,7 @@ def _joined(results: list[Any]) -> Any:
     """The whole batch's results."""
     first = results[0]
     if not isinstance(first, Tensor):
-        return type(first)(_joined(list(parts)) for parts in zip(*results, strict=True))
+        return of_kind(type(first), [_joined(list(parts)) for parts in zip(*results, strict=True)])
     return cat(results) if first.ndim else stack(results)
 
 

@@ -14,6 +14,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.support.errors import ArgumentError, LazytenError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled, no_grad
+from lazyten.support.trees import of_kind
 
 
 class PipelineStage:
@@ -210,4 +211,4 @@ class Step:
 def _detached(result: Any) -> Any:
     if isinstance(result, Tensor):
         return result.detach()
-    return type(result)(x.detach() for x in result)
+    return of_kind(type(result), [x.detach() for x in result])

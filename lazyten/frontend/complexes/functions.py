@@ -240,7 +240,7 @@ def _power_of_0(b: Pair) -> Pair:
 
 for _name, _others in (("exp", ()), ("expm1", ()), ("log", ()), ("log1p", ()), ("sqrt", ()),
                        ("sin", ()), ("cos", ()), ("tan", ()), ("sinh", ()), ("cosh", ()),
-                       ("tanh", ()), ("sigmoid", ()), ("silu", ("nn.silu",)),
+                       ("tanh", ()), ("sigmoid", ()), ("silu", ()),
                        ("asin", ("arcsin",)), ("acos", ("arccos",)), ("atan", ("arctan",)),
                        ("asinh", ("arcsinh",)), ("acosh", ("arccosh",)), ("atanh", ("arctanh",))):
     elementwise(_name, *_others)

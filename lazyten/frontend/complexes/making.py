@@ -154,7 +154,7 @@ def _from_numpy(array: Any) -> Any:
                          f"where they are of complex64 or complex128, in row-major order; use "
                          f"tensor()")
     part = np.float32 if array.dtype == np.complex64 else np.float64
-    return of_parts(interop.from_numpy(array.view(part).reshape(*array.shape, 2)))
+    return of_parts(interop.from_numpy(array.reshape(*array.shape, 1).view(part)))
 
 
 @form("__dlpack_device__")

@@ -17,6 +17,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType, as_dtype, bool_
 from lazyten.operators.math import shapes
 from lazyten.support.errors import DTypeError, ShapeError, not_complex
+from lazyten.support.trees import of_kind
 
 # ---- written in terms of views, of real tensors as of complex ones -------------------------------
 
@@ -128,7 +129,7 @@ def _half(x: Any, part: int) -> Any:
     if isinstance(x, complex):
         return x.imag if part else x.real
     if isinstance(x, list | tuple) and is_complex(x):
-        return type(x)([_half(one, part) for one in x])
+        return of_kind(type(x), [_half(one, part) for one in x])
     if part and isinstance(x, Tensor) and x.dtype.is_float:
         return x.new_zeros(x.shape)
     return 0.0 if part and type(x) is float else x

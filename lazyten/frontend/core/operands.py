@@ -20,6 +20,7 @@ from lazyten.support.errors import ComplexError, DTypeError, ForeignOperandError
 from lazyten.support.location import is_our_class
 
 _NUMBERS = float, int, bool, np.number, np.bool_
+_COMPARABLE = Handle, *_NUMBERS, complex, np.ndarray, list, tuple
 
 Tensor = TypeVar("Tensor", bound="Operands[Any]")
 
@@ -31,6 +32,12 @@ REFLECTED = frozenset(f"__{name}__" for name in (
 def has_operators(value: object) -> bool:
     """Whether its class says itself what operators do whose left operand is of another class."""
     return _are_defined_by(type(value))  # type: ignore[arg-type]  # classes are hashable
+
+
+def is_comparable(value: object) -> bool:
+    """Whether == and != are for tensors to answer: of numbers, tensors, arrays and what has
+    operators of its own. Of all else Python says that it is another object."""
+    return isinstance(value, _COMPARABLE) or has_operators(value)
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.in_place import in_place
-from lazyten.frontend.core.operands import node_of
+from lazyten.frontend.core.operands import is_comparable, node_of
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import elementwise as ew
@@ -58,10 +58,10 @@ class ComparisonMethods(TensorCore[Tensor]):
     __lt__, __le__, __gt__, __ge__ = lt, le, gt, ge
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise, as in NumPy
-        return NotImplemented if other is None or isinstance(other, str) else self.eq(other)
+        return self.eq(other) if is_comparable(other) else NotImplemented
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]  # elementwise, as in NumPy
-        return NotImplemented if other is None or isinstance(other, str) else self.ne(other)
+        return self.ne(other) if is_comparable(other) else NotImplemented
 
     def __contains__(self, element: Any) -> bool:
         equal = self == element

@@ -108,17 +108,12 @@ class RandomMethods(TensorCore[Tensor]):
         """Fill with whole numbers low <= n < high; random_(high) is from 0. By default all that
         are 0 or more in an integer type, and up to 2**24 (or what is exact) in a float type."""
         kind = dt.int64 if self.dtype.is_float else self.dtype
-        if self.dtype is dt.bool_:
-            kind = dt.uint8
         if high is None:
             low, high = 0, low
         most = 2 if self.dtype is dt.bool_ else (
             (1 << self.dtype.significand_bits) + 1 if self.dtype.is_float else int(kind.max) + 1)
         given = (low or 0, most if high is None else high)
         bounds = [shapes.as_int(v, "random_", "a bound") for v in given]
-        if self.dtype is dt.bool_ and not 0 <= bounds[0] < bounds[1] <= 2:
-            raise ArgumentError(f"random_: low={bounds[0]} and high={bounds[1]} do not fit in "
-                                f"bool, which is 0 to 1")
         drawn = distributions.integers(bounds[0], bounds[1], self.shape, kind, self.device,
                                        generator, "random_")
         return self._update("random_", cast(drawn, self.dtype), replaces=True)

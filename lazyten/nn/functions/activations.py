@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from lazyten import random
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.core.mixed_precision import LOW, WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import Scalar
@@ -149,12 +150,14 @@ def logsigmoid(input: Tensor) -> Tensor:
 # ---- smooth steps --------------------------------------------------------------------------------
 
 @takes_tensors
+@made_of_others
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + e ** -x)."""
     return input.sigmoid()
 
 
 @takes_tensors
+@made_of_others
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
     return input.tanh()
@@ -167,6 +170,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 @takes_tensors
+@made_of_others
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     return placed(input, input.silu(), inplace)

@@ -5,6 +5,7 @@ import math
 
 from lazyten import random
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, reshape
 from lazyten.nn.functions.options import placed
@@ -51,6 +52,7 @@ def _dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int, 
 
 
 @takes_tensors
+@made_of_others
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element 0 with probability p, the rest over 1 - p; everything unless `training`."""
     return _dropout(input, p, training, inplace, input.ndim, "dropout")

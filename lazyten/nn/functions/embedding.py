@@ -49,13 +49,19 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
                               rows)
     if padding_idx is None:
         return rows
-    padding = shapes.as_int(padding_idx, "embedding", "padding_idx")
-    if not -weight.shape[0] <= padding < weight.shape[0]:
-        raise ArgumentError(f"embedding: padding_idx={padding} is outside the {weight.shape[0]} "
-                            f"rows of the weight")
-    is_padding = (input % weight.shape[0] == padding % weight.shape[0]).unsqueeze(-1)
+    padding = _row(padding_idx, weight, "embedding")
+    is_padding = (input % weight.shape[0] == padding).unsqueeze(-1)
     held: Tensor = functions.where(is_padding, rows.detach(), rows)
     return held
+
+
+def _row(padding_idx: int, weight: Tensor, name: str) -> int:
+    """padding_idx from 0 on."""
+    padding = shapes.as_int(padding_idx, name, "padding_idx")
+    if not -weight.shape[0] <= padding < weight.shape[0]:
+        raise ArgumentError(f"{name}: padding_idx={padding} is outside the {weight.shape[0]} rows "
+                            f"of the weight")
+    return padding % weight.shape[0]
 
 
 def _hold_as_rows(weight: Tensor, scale_grad_by_freq: bool) -> None:
@@ -110,7 +116,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
     rows = embedding(labels, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
     counts = functions.ones_like(labels, dtype=dt.bool_)
     if padding_idx is not None:
-        counts = labels != shapes.as_int(padding_idx, name, "padding_idx") % weight.shape[0]
+        counts = labels != _row(padding_idx, weight, name)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
     if offsets is None and input.numel():

@@ -140,3 +140,20 @@ def test_grad_of_complex_outputs_takes_weights_and_can_be_differentiated(device:
     (lt.ones(1, dtype=lt.int64), 2j, lt.complex64), (1, 2j, lt.complex64)))
 def test_the_type_of_a_result_with_complex_numbers(a: Any, b: Any, wanted: lt.DType) -> None:
     assert lt.result_type(a, b) is wanted and lt.result_type(b, a) is wanted
+
+
+def test_a_complex_array_without_axes_shares_its_memory() -> None:
+    array = np.array(1 + 2j)
+    for x in (lt.from_numpy(array), lt.as_tensor(array), lt.from_dlpack(array)):
+        assert x.shape == () and x.item() == 1 + 2j
+    shared = lt.from_numpy(array)
+    array[...] = 3j
+    assert shared.item() == 3j
+
+
+def test_activations_of_networks_take_complex_numbers() -> None:
+    z = lt.tensor([1 + 2j, -0.5j])
+    layers = lt.nn.Sequential(lt.nn.Tanh(), lt.nn.Sigmoid(), lt.nn.SiLU(), lt.nn.Dropout()).eval()
+    halves = 1 / (1 + np.exp(-np.tanh(z.numpy())))
+    np.testing.assert_allclose(layers(z).numpy(), halves / (1 + np.exp(-halves)), 1e-5)
+    assert lt.nn.functional.silu(z, inplace=True) is z and abs(z[0].item() - (1 + 2j)) > 0.1
