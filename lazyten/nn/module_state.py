@@ -219,18 +219,12 @@ class StateMethods(HookMethods):
         _check_mapping(state_dict, operation)
         keys, errors, plan = IncompatibleKeys([], []), list[str](), list[Callable[[], None]]()
         saved: Mapping[str, Any] = getattr(state_dict, "_metadata", None) or {}
-        owners: list[StateMethods] = []
 
         def load(module: StateMethods, state: dict[str, Any], prefix: str) -> None:
             about = _Loading(saved.get(prefix[:-1], {}), assign, plan)
             module._load_from_state_dict(state, prefix, about, True, *keys, errors)
-            parts = _by_part(state, prefix)
-            owners.append(module)
-            for name, part in module._modules.items():
-                if part is not None:
-                    load(part, parts.get(name, OrderedDict()), f"{prefix}{name}.")
 
-        load(self, OrderedDict(state_dict), "")
+        owners = self._each_loaded(load, OrderedDict(state_dict), "")
         has_last_say = any(module._load_post_hooks for module in owners)
         _check_keys(keys, errors, strict and not has_last_say,
                     f"{operation}: {{}}. Nothing was loaded; the model must be built as the saved "
@@ -241,6 +235,19 @@ class StateMethods(HookMethods):
                 hook(module, keys)
         _check_keys(keys, [], strict, f"{operation}: {{}}. What fits was loaded")
         return keys
+
+    def _each_loaded(self, load: Callable[[StateMethods, dict[str, Any], str], None],
+                     state: dict[str, Any], prefix: str) -> list[StateMethods]:
+        """Call `load` with this module and each of its parts, what is theirs of a state, and what
+        names of it begin with; gives them, in this order. (A function that called itself would keep
+        the state until garbage is collected.)"""
+        load(self, state, prefix)
+        parts, owners = _by_part(state, prefix), [self]
+        for name, part in self._modules.items():
+            if part is not None:
+                owners += part._each_loaded(load, parts.get(name, OrderedDict()),
+                                            f"{prefix}{name}.")
+        return owners
 
 
 def _new_state() -> OrderedDict[str, Any]:
