@@ -9,11 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from lazyten.autodiff.hooks import RemovableHandle
-from lazyten.frontend.core.forms import is_sparse
+from lazyten.frontend.core.forms import Parted, is_sparse
 from lazyten.frontend.parts import part_like
+from lazyten.frontend.recorded.lookup import as_one
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
 from lazyten.nn.module_hooks import NONE, HookMethods, Hooks, registered
@@ -62,6 +64,25 @@ class _Place:
         if isinstance(self.value, Parameter) and not isinstance(value, Parameter):
             value = Parameter(value, self.value.requires_grad)
         setattr(self.owner, self.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A value to be taken over, when all are known to fit."""
+
+    place: _Place
+    value: Tensor
+    assign: bool
+
+    def __call__(self) -> None:
+        self.place.load(self.value, self.assign)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is a copy from memory to memory of one device, as it is."""
+        there, value = self.place.value, self.value
+        return not (self.assign or isinstance(there, Parted) or isinstance(value, Parted)
+                    or _is_lone_number(value, there)) and value.device == there.device
 
 
 class _Loading(dict[str, Any]):
@@ -190,7 +211,7 @@ class StateMethods(HookMethods):
             elif (error := _misfit(key, state_dict[key], value)) is not None:
                 error_msgs.append(error)
             else:
-                plan.append(partial(_Place(self, name, value).load, state_dict[key], assign))
+                plan.append(_Write(_Place(self, name, value), state_dict[key], assign))
         if self._defines("set_extra_state"):
             known.add(_EXTRA)
             if prefix + _EXTRA in state_dict:
@@ -285,8 +306,21 @@ def _is_lone_number(given: Tensor, there: Tensor) -> bool:
 
 
 def _carry_out(plan: list[Callable[[], None]]) -> None:
-    for write in plan:
-        write()
+    """Take over what fits: copies in a row are one operation."""
+    for is_copy, acts in groupby(plan, lambda act: isinstance(act, _Write) and act.is_copy):
+        if is_copy:
+            writes: list[Any] = [*acts]
+            with no_grad():
+                _copy([w.place.value.detach() for w in writes], [w.value for w in writes])
+        else:
+            for act in acts:
+                act()
+
+
+@as_one
+def _copy(there: list[Tensor], values: list[Tensor]) -> None:
+    for mine, value in zip(there, values, strict=True):
+        mine.copy_(value)
 
 
 def _check_keys(keys: IncompatibleKeys, errors: list[str], strict: bool, text: str) -> None:
