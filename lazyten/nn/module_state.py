@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from lazyten.autodiff.hooks import RemovableHandle
-from lazyten.frontend.core.forms import Parted, is_sparse
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.parts import part_like
 from lazyten.frontend.recorded.lookup import as_one
 from lazyten.frontend.tensor import Tensor
@@ -22,6 +22,7 @@ from lazyten.nn.module_hooks import NONE, HookMethods, Hooks, registered
 from lazyten.nn.parameter import Parameter
 from lazyten.support.errors import ArgumentError, StateError, StateTypeError
 from lazyten.support.grad_mode import no_grad
+from lazyten.support.trees import Parted
 
 _EXTRA = _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
