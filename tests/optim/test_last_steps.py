@@ -229,7 +229,7 @@ def _are_as_without(maker: str, steps: list[Any]) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
-@given(maker=st.sampled_from([*MAKERS]), steps=st.lists(STEPS, min_size=1, max_size=6))
+@given(maker=st.sampled_from([*MAKERS][:4]), steps=st.lists(STEPS, min_size=1, max_size=6))
 def test_whatever_comes_between_steps_they_do_what_they_do_without(maker: str,
                                                                    steps: list[Any]) -> None:
     _are_as_without(maker, steps)
