@@ -130,6 +130,11 @@ def are_registered() -> bool:
     return any(any(table.values()) for table in (_of_leaves, _after)) or bool(of_values())
 
 
+def were_registered() -> bool:
+    """Whether there is, or was, any hook of what is still there: a quick look."""
+    return bool(_of_leaves or _after or _of_values)
+
+
 def of_values() -> list[tuple[Node, Mapping[int, Hook]]]:
     """Those of values' gradients, by the values."""
     return [(node, table) for r in _of_values.keyrefs()

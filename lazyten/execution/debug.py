@@ -34,12 +34,12 @@ A_ROW = 5
 _HEADER = f"{'kernel':<28} {'output':<24} {'us':>9} {'GFLOP/s':>8} {'GB/s':>7}  line"
 
 
-_DEBUG = EnvVar("DEBUG")
+DEBUG = EnvVar("DEBUG")
 
 
 def level() -> int:
     """The value of DEBUG: 0 nothing, 1 schedules, 2 kernels, 3 loops, 4 machine code, 5 passes."""
-    text = _DEBUG.text if _DEBUG.is_set() else ""
+    text = DEBUG.text if DEBUG.is_set() else ""
     if not text:
         return 0
     if not text.isdecimal():

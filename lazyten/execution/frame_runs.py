@@ -16,7 +16,7 @@ from lazyten.execution import background, frame_updates, realization
 from lazyten.execution.frame_updates import Updates
 from lazyten.execution.plans.making import PLAN_LIMIT
 from lazyten.execution.plans.narrowing import storable
-from lazyten.execution.plans.plan import Options
+from lazyten.execution.plans.plan import settings
 from lazyten.execution.segment import Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
@@ -220,13 +220,14 @@ def _due(known: Mapping[Storage, Node], asked: Iterable[Storage],
     """What is computed alone, and of what else is known in a frame, what came out of the same
     backward passes as what is asked for, what was written in place, and what is wanted after the
     step."""
+    if len(alone) == len(known):
+        return dict(alone)
     due = {**alone}
-    if len(alone) < len(known):
-        passes = {id(s.companions) for s in asked if s.companions}
-        for s, template in known.items():
-            if s not in due and s.__class__ is Deferred \
-                    and (s.version or id(s.companions) in passes or template in _wanted):
-                due[s] = template
+    passes = {id(s.companions) for s in asked if s.companions}
+    for s, template in known.items():
+        if s not in alone and s.__class__ is Deferred \
+                and (s.version or id(s.companions) in passes or template in _wanted):
+            due[s] = template
     return due
 
 
@@ -235,11 +236,13 @@ def _pending(frame: Frame, known: Mapping[Storage, Node],
     """What of this is to be computed in a frame."""
     found: dict[Storage, Node] = {}
     for storage in asked:
-        template = template_in(storage, frame) if storage.__class__ is Deferred else None
-        if template is not None and storage in known:
+        if storage.__class__ is not Deferred:
+            continue
+        template = known.get(storage)
+        if template is not None:
             found[storage] = template
-        elif template is not None and not storage.keeps_graph:  # the value of another
-            buffer = frame.buffer_of(template)
+        elif (template := template_in(storage, frame)) is not None and not storage.keeps_graph:
+            buffer = frame.buffer_of(template)  # the value of another
             assert buffer is not None, "what a frame knows is pending, or in memory"
             settle_known(frame, [(storage, template, buffer.node(template.shape))])
     return found
@@ -250,7 +253,7 @@ def _program(frame: Frame, realized: Mapping[Node, Buffer], templates: tuple[Nod
     """The program that computes these templates, and what others that are known depend on: one of
     this thread's, as it may have memory of its own."""
     known = (len(frame.sources), *realized) if realized else ()
-    key = (templates, others, known, Options.now(frame.device), get_ident())
+    key = (templates, others, known, *settings(frame.device), get_ident())
     found = _programs.get(key)
     if found is None:
         found = _made(frame, realized, templates, others)

@@ -22,7 +22,7 @@ from lazyten.support.observers import Launch, Observer
 from lazyten.support.paths import path_of
 from lazyten.support.variables import EnvVar
 
-_DUMP = EnvVar("LAZYTEN_DUMP")
+DUMP = EnvVar("LAZYTEN_DUMP")
 
 
 class Dump(Observer):
@@ -61,7 +61,7 @@ class dump_kernels:
 
 def asked() -> Dump | None:
     """Who keeps launches where LAZYTEN_DUMP says so."""
-    folder = _DUMP.text if _DUMP.is_set() else ""
+    folder = DUMP.text if DUMP.is_set() else ""
     return Dump(folder) if folder else None
 
 

@@ -16,8 +16,8 @@ from lazyten.storage.storage import Buffer, Storage, remember
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
 
-observers.on_request(debug.asked)
-observers.on_request(launch_dump.asked)
+observers.on_request(debug.asked, debug.DEBUG)
+observers.on_request(launch_dump.asked, launch_dump.DUMP)
 
 
 def realize(storages: Iterable[Storage], is_look: bool = True) -> None:

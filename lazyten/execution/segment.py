@@ -267,14 +267,9 @@ class Ready:
         """See Segment.run."""
         buffers, segment = self.results.take(), self.segment
         handles, written = self._memory_of_sources(sources, known) if self.aliased else ([], [])
-        for observer in looking:
-            observer.runs(self.device, self.plan, None)
         given = [sources[n].handle for n in self.sources]
         table = (*given, *self.fixed, *buffers.handles, *handles)
-        start = time.perf_counter()
-        within = self.launch(table)
-        for observer in looking:
-            observer.ran(self.device, self.plan, Span(start, time.perf_counter() - start))
+        within = self._launched(table, looking) if looking else self.launch(table)
         nodes = buffers.nodes if self.is_buffered else \
             self._results([*buffers.nodes, *written], sources)
         if segment.checks:
@@ -283,6 +278,16 @@ class Ready:
                 raise InternalError("a program ended at an index, and all indices are inside")
             nodes = nodes[len(segment.checks):]
         return nodes
+
+    def _launched(self, table: Sequence[Handle], looking: Sequence[Observer]) -> object:
+        """The launch, of which all who look on are told."""
+        for observer in looking:
+            observer.runs(self.device, self.plan, None)
+        start = time.perf_counter()
+        within = self.launch(table)
+        for observer in looking:
+            observer.ran(self.device, self.plan, Span(start, time.perf_counter() - start))
+        return within
 
     def _results(self, nodes: list[Node], sources: Sequence[Buffer]) -> list[Node]:
         """The nodes of the roots, of those that read the arrays of results."""

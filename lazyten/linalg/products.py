@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from lazyten.frontend import array_functions
 from lazyten.frontend.arguments import takes_tensors
@@ -72,8 +71,14 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
                  + sizes[i] * sizes[k + 1] * sizes[i + length + 1], k)
                 for k in range(i, i + length))
 
-    def product(i: int, j: int) -> Any:
-        return tensors[i] if i == j else product(i, best[i, j][1]).matmul(
-            product(best[i, j][1] + 1, j))
-    result: Tensor = product(0, len(tensors) - 1)
-    return result
+    cuts = {ends: k for ends, (_, k) in best.items()}
+    return _product(tensors, cuts, 0, len(tensors) - 1)
+
+
+def _product(tensors: Sequence[Tensor], cuts: dict[tuple[int, int], int], i: int,
+             j: int) -> Tensor:
+    """The product of tensors i to j. cuts: the last of the first factor, by i and j."""
+    if i == j:
+        return tensors[i]
+    k = cuts[i, j]
+    return _product(tensors, cuts, i, k).matmul(_product(tensors, cuts, k + 1, j))

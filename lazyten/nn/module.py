@@ -127,8 +127,10 @@ class Module(StateMethods):
         if not isinstance(mode, bool):
             raise ArgumentError(f"train of {type(self).__name__}: the mode is "
                                 f"{type(mode).__name__} {mode!r:.40}; give True or False")
-        self.training = mode
-        for module in self.children():
+        if self.__dict__.get("training") is not mode:
+            self.training = mode
+        below = self._modules
+        for module in {id(m): m for m in below.values() if m is not None}.values() if below else ():
             module.train(mode)
         return self
 

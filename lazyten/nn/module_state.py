@@ -9,17 +9,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.parts import part_like
+from lazyten.frontend.recorded.lookup import as_one
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.attributes import Attributes
 from lazyten.nn.module_hooks import NONE, HookMethods, Hooks, registered
 from lazyten.nn.parameter import Parameter
 from lazyten.support.errors import ArgumentError, StateError, StateTypeError
 from lazyten.support.grad_mode import no_grad
+from lazyten.support.trees import Parted
 
 _EXTRA = _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
@@ -62,6 +65,25 @@ class _Place:
         if isinstance(self.value, Parameter) and not isinstance(value, Parameter):
             value = Parameter(value, self.value.requires_grad)
         setattr(self.owner, self.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A value to be taken over, when all are known to fit."""
+
+    place: _Place
+    value: Tensor
+    assign: bool
+
+    def __call__(self) -> None:
+        self.place.load(self.value, self.assign)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is a copy from memory to memory of one device, as it is."""
+        there, value = self.place.value, self.value
+        return not (self.assign or isinstance(there, Parted) or isinstance(value, Parted)
+                    or _is_lone_number(value, there)) and value.device == there.device
 
 
 class _Loading(dict[str, Any]):
@@ -197,7 +219,7 @@ class StateMethods(HookMethods):
             elif (error := _misfit(key, state_dict[key], value)) is not None:
                 error_msgs.append(error)
             else:
-                plan.append(partial(_Place(self, name, value).load, state_dict[key], assign))
+                plan.append(_Write(_Place(self, name, value), state_dict[key], assign))
         if self._defines("set_extra_state"):
             known.add(_EXTRA)
             if prefix + _EXTRA in state_dict:
@@ -226,18 +248,12 @@ class StateMethods(HookMethods):
         _check_mapping(state_dict, operation)
         keys, errors, plan = IncompatibleKeys([], []), list[str](), list[Callable[[], None]]()
         saved: Mapping[str, Any] = getattr(state_dict, "_metadata", None) or {}
-        owners: list[StateMethods] = []
 
         def load(module: StateMethods, state: dict[str, Any], prefix: str) -> None:
             about = _Loading(saved.get(prefix[:-1], {}), assign, plan)
             module._load_from_state_dict(state, prefix, about, True, *keys, errors)
-            parts = _by_part(state, prefix)
-            owners.append(module)
-            for name, part in module._modules.items():
-                if part is not None:
-                    load(part, parts.get(name, OrderedDict()), f"{prefix}{name}.")
 
-        load(self, OrderedDict(state_dict), "")
+        owners = self._each_loaded(load, OrderedDict(state_dict), "")
         has_last_say = any(module._load_post_hooks for module in owners)
         _check_keys(keys, errors, strict and not has_last_say,
                     f"{operation}: {{}}. Nothing was loaded; the model must be built as the saved "
@@ -248,6 +264,19 @@ class StateMethods(HookMethods):
                 hook(module, keys)
         _check_keys(keys, [], strict, f"{operation}: {{}}. What fits was loaded")
         return keys
+
+    def _each_loaded(self, load: Callable[[StateMethods, dict[str, Any], str], None],
+                     state: dict[str, Any], prefix: str) -> list[StateMethods]:
+        """Call `load` with this module and each of its parts, what is theirs of a state, and what
+        names of it begin with; gives them, in this order. (A function that called itself would keep
+        the state until garbage is collected.)"""
+        load(self, state, prefix)
+        parts, owners = _by_part(state, prefix), [self]
+        for name, part in self._modules.items():
+            if part is not None:
+                owners += part._each_loaded(load, parts.get(name, OrderedDict()),
+                                            f"{prefix}{name}.")
+        return owners
 
 
 def _new_state() -> OrderedDict[str, Any]:
@@ -285,8 +314,21 @@ def _is_lone_number(given: Tensor, there: Tensor) -> bool:
 
 
 def _carry_out(plan: list[Callable[[], None]]) -> None:
-    for write in plan:
-        write()
+    """Take over what fits: copies in a row are one operation."""
+    for is_copy, acts in groupby(plan, lambda act: isinstance(act, _Write) and act.is_copy):
+        if is_copy:
+            writes: list[Any] = [*acts]
+            with no_grad():
+                _copy([w.place.value.detach() for w in writes], [w.value for w in writes])
+        else:
+            for act in acts:
+                act()
+
+
+@as_one
+def _copy(there: list[Tensor], values: list[Tensor]) -> None:
+    for mine, value in zip(there, values, strict=True):
+        mine.copy_(value)
 
 
 def _check_keys(keys: IncompatibleKeys, errors: list[str], strict: bool, text: str) -> None:

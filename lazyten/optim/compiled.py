@@ -8,7 +8,7 @@ first (`_initial`) and what a step makes of it (`_update`).
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import is_
 from typing import Any
@@ -25,7 +25,7 @@ from lazyten.optim import recorded_step
 from lazyten.optim.last_step import Last, Step
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group, check_betas
-from lazyten.optim.sparse_gradients import as_dense
+from lazyten.optim.sparse_gradients import any_is_sparse, as_dense
 from lazyten.optim.step_numbers import (
     HeldNumber,
     Key,
@@ -63,6 +63,7 @@ class CompiledOptimizer(Optimizer):
         self._forget_step()
         self._options: dict[Place, float] = {}
         self._checked: list[Any] = []
+        self._rate_places: list[int] = []
         self._known_options: tuple[list[Any], Any] = [], None
         self._steps: Remembered[Step] = Remembered(8, 2)
         self._last: Last | None = None
@@ -71,7 +72,7 @@ class CompiledOptimizer(Optimizer):
     def __getstate__(self) -> dict[str, Any]:
         left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_before", "_counted",
                     "_ages", "_steps", "_last", "_options", "_checked", "_known_options",
-                    "_varying"}
+                    "_varying", "_rate_places"}
         return {k: v for k, v in super().__getstate__().items() if k not in left_out}
 
     @property
@@ -113,7 +114,10 @@ class CompiledOptimizer(Optimizer):
         closure: recomputes the loss and its gradients first; what it gives is given back.
         """
         loss = self._loss_of(closure)
-        with as_dense(self, self._takes_sparse):
+        if any_is_sparse(self):
+            with as_dense(self, self._takes_sparse):
+                self._take_step()
+        else:
             self._take_step()
         return loss
 
@@ -122,11 +126,9 @@ class CompiledOptimizer(Optimizer):
         if trace is not None and not trace.without_python:
             trace.action(self._check_rates)
         self._look_at_options()
-        self._forget_step()
-        is_taken = trace is None and self._skipped is None and recorded_step.step(self)
-        self._forget_step()  # what was recorded was done to stand-ins
-        if is_taken:
+        if trace is None and self._skipped is None and recorded_step.step(self):
             return
+        self._forget_step()
         try:
             with no_grad(), background.paused():
                 for number, group in enumerate(self.param_groups):
@@ -261,16 +263,17 @@ class CompiledOptimizer(Optimizer):
     def _look_at_options(self) -> None:
         """Check the options, before anything is changed, and notice those that are not what they
         were at the last step."""
-        groups, values, rates = self.param_groups, list[Any](), list[int]()
+        groups, values, rates = self.param_groups, list[Any](), self._rate_places
         for group in groups:
             values += group
-            rates.append(len(values) + [*group].index("lr"))
             values += group.values()
-        for place in rates:
-            values[place] = None  # they are looked at in each step
-        if len(values) == len(self._checked) and all(map(is_, values, self._checked)):
-            self._check_rates()
-            return
+        if len(values) == len(self._checked):
+            for place in rates:
+                values[place] = None  # they are looked at in each step
+            if all(map(is_, values, self._checked)):
+                self._check_rates()
+                return
+        values, self._rate_places = _without_rates(groups)
         for group in groups:
             self._check_options(group)
         self._notice_options()
@@ -340,6 +343,17 @@ def _kept_count(state: State) -> Callable[[], None]:
 def _differences(states: list[State]) -> list[int]:
     """Which of these states have counted the same number of steps."""
     return [s["step"] - states[0]["step"] for s in states]
+
+
+def _without_rates(groups: Sequence[Group]) -> tuple[list[Any], list[int]]:
+    """The options by name, but for the rates; and the places of these."""
+    values, rates = list[Any](), list[int]()
+    for group in groups:
+        values += group
+        rates.append(len(values) + [*group].index("lr"))
+        values += group.values()
+        values[rates[-1]] = None
+    return values, rates
 
 
 _NOT_NEGATIVE = {"lr", "weight_decay", "momentum", "eps", "momentum_decay", "lr_decay",

@@ -19,16 +19,18 @@ from lazyten.frontend.recorded import keys
 from lazyten.frontend.recorded.keys import Value
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
+from lazyten.ir.ops import Op
 from lazyten.optim.optimizer import State
 from lazyten.optim.param_groups import Group
 from lazyten.optim.step_numbers import HeldNumber
 from lazyten.storage.deferred import Deferred
 from lazyten.storage.frames import Frame, memory_of
 from lazyten.storage.storage import Storage
+from lazyten.support.grad_mode import no_grad
 
 Compute = Callable[[], float]
 Mark = Callable[[], None]
-_NO_STATE: State = {}
+_SHAPED = Op.RESHAPE
 
 
 class Stepping(Protocol):
@@ -69,23 +71,23 @@ class About(NamedTuple):
     asked: Sequence[Storage]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Last:
     """What the last step was about.
 
-    checked: the options. counts: of parameters in each group. names: of what the states have; ages:
-    how many steps more than the first each has taken; kept: their tensors, whose storages have
-    `mark` as long as nobody else reads or changes them. values, grads: what parameters and
-    gradients were in their frame. first: the number of the first source for states. written: by the
-    numbers of storages, of parameters before states, their templates.
+    checked: the options. counts: of parameters in each group. states: those of params. names: of
+    what they have; held: these values as the step has left them; kept: those that are tensors,
+    whose storages have `mark` as long as nobody else reads or changes them. values, grads: what
+    parameters and gradients were in their frame. first: the number of the first source for states.
+    written: by the numbers of storages, of parameters before states, their templates.
     """
 
     checked: list[Any]
     counts: list[int]
     params: list[Tensor]
-    states: list[State]
+    states: list[State | None]
     names: list[str]
-    ages: list[int]
+    held: list[Any]
     kept: list[Tensor]
     storages: list[Storage]
     values: list[Value]
@@ -100,14 +102,15 @@ def last_of(optimizer: Stepping, given: Sequence[Tensor], kept: list[Tensor],
             values: Sequence[Value], first: int, step: Step) -> Last | None:
     """What a step was about, of parameters and gradients by turns; None if that can be said in
     other words alone."""
-    params, states = list(given[::2]), _states_of(optimizer, given[::2])
+    params = list(given[::2])
+    states = [*map(optimizer._states.get, params)]
     written = [(n // 2 if n < len(given) else n - len(params), t) for n, t in step.writes]
     if not optimizer._checked or not all(value.is_memory for value in values) \
             or any(value.leaf_number is not None for value in values[1::2]) \
             or any(n % 2 for n, _ in step.writes if n < len(given)):
         return None
     return Last(optimizer._checked, _counts(optimizer), params, states, names_of(states),
-                ages_of(states), kept, [x._storage for x in kept], list(values[::2]),
+                _held_by(states), kept, [x._storage for x in kept], list(values[::2]),
                 list(values[1::2]), first, step, written, partial(_nothing))
 
 
@@ -121,11 +124,8 @@ def as_last(optimizer: Stepping, last: Last) -> About | None:
     if last.checked is not optimizer._checked or any(isinstance(g["lr"], Tensor) for g in groups):
         return None
     params = [p for group in groups for p in group["params"] if p._grad is not None]
-    states = _states_of(optimizer, params)
-    if not _are(params, last.params) or not _are(states, last.states) \
-            or len(groups) > 1 and _counts(optimizer) != last.counts \
-            or names_of(states) != last.names or not _are_untouched(states, last) \
-            or ages_of(states) != last.ages:
+    if not _are(params, last.params) or not _are_untouched(optimizer, last) \
+            or len(groups) > 1 and _counts(optimizer) != last.counts:
         return None
     grads = [p._grad for p in params]
     frame = frame_of(params[0], grads)
@@ -134,11 +134,14 @@ def as_last(optimizer: Stepping, last: Last) -> About | None:
         return None
     changed, read = given
     asked = [s for s in chain(read, changed) if s.__class__ is Deferred]
-    frame.add_all([memory_of(s._node) for s in last.storages])
+    flat = [n.src[0] if n.op is _SHAPED else n for n in [s._node for s in last.storages]]
+    frame.add_all([memory_of(n) if n.src else n.arg for n in flat])
     if again(last.step, frame) is None:
         return None
+    last.held = _held_by(last.states)
     changed += last.storages
-    return About(states, frame, {changed[n]: template for n, template in last.written}, asked)
+    return About(last.step.states, frame, {changed[n]: template for n, template in last.written},
+                 asked)
 
 
 def _given(params: Sequence[Tensor], grads: Sequence[Tensor], last: Last,
@@ -148,19 +151,28 @@ def _given(params: Sequence[Tensor], grads: Sequence[Tensor], last: Last,
     read = _gradients(grads, last.grads, frame)
     if len(changed) == len(read) == len(params):
         return changed, read
-    found = values_of([x for pair in zip(params, grads, strict=True) for x in pair], frame)
+    with no_grad():
+        found = values_of([x for pair in zip(params, grads, strict=True) for x in pair], frame)
     if found is None or found[::2] != last.values or found[1::2] != last.grads:
         return None
     return [p._storage for p in params], [g._storage for g in grads]
 
 
-def _are_untouched(states: Sequence[State], last: Last) -> bool:
-    """Whether states have the tensors that they had, which nobody has read or changed since."""
+def _are_untouched(optimizer: Stepping, last: Last) -> bool:
+    """Whether parameters have the states that the last step has left, whose tensors nobody has read
+    or changed since."""
+    states = [*map(optimizer._states.get, last.params)]
+    if not _are(states, last.states) or names_of(states) != last.names \
+            or not _are(_held_by(states), last.held):
+        return False
     mark = last.mark
-    kept = [v for state in states for v in state.values() if isinstance(v, Tensor)]
-    untouched = [s for x in kept if (s := x._storage)._mark is mark and not x._moves
-                 and x._lineage is None and s.leaf_id is None]
-    return _are(kept, last.kept) and untouched == last.storages
+    return [s for x in last.kept if (s := x._storage)._mark is mark and not x._moves
+            and x._lineage is None and s.leaf_id is None] == last.storages
+
+
+def _held_by(states: Sequence[State | None]) -> list[Any]:
+    """All that there is in states: tensors, and numbers, such as how many steps were taken."""
+    return [value for state in states if state for value in state.values()]
 
 
 def _parameters(params: Sequence[Tensor], values: Sequence[Value], frame: Frame) -> list[Storage]:
@@ -193,14 +205,9 @@ def _counts(optimizer: Stepping) -> list[int]:
             for group in optimizer.param_groups]
 
 
-def _states_of(optimizer: Stepping, params: Sequence[Tensor]) -> list[State]:
-    """Their states; the same one of all that have none."""
-    return [state or _NO_STATE for state in map(optimizer._states.get, params)]
-
-
-def names_of(states: Sequence[State]) -> list[str]:
+def names_of(states: Sequence[State | None]) -> list[str]:
     """What there is in states."""
-    return [*chain.from_iterable(states)]
+    return [*chain.from_iterable([state for state in states if state])]
 
 
 def ages_of(states: Sequence[State]) -> list[int]:
@@ -232,8 +239,7 @@ def again(known: Step, frame: Frame) -> Sequence[tuple[int, Node]] | None:
     """Count a step; what it writes, if its numbers are the sources that they were."""
     count(known.states, 1)
     for number in known.numbers:
-        memory = number.held.memory(number.compute())
-        if frame.source(memory, ()) is not number.template:
+        if frame.source(number.held.memory(number.compute()), ()) is not number.template:
             count(known.states, -1)
             return None
     return known.writes

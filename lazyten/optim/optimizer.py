@@ -278,18 +278,20 @@ def _whole(step: Step, module: str) -> Step:
         trace = tracing.current()
         if trace is not None and not (own and self._is_recorded):
             return self._postponed(trace)
-        for hook in [*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
-            given = hook(self, args, kwargs)
-            if given is not None:
-                args, kwargs = _arguments(self, given)
+        if _global_pre_hooks or self._optimizer_step_pre_hooks:
+            for hook in [*_global_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
+                given = hook(self, args, kwargs)
+                if given is not None:
+                    args, kwargs = _arguments(self, given)
         self._stepping = True
         try:
             result = step(self, *args, **kwargs) if own else _in_python(step, self, args, kwargs)
         finally:
             self._stepping = False
         self._opt_called = True
-        for hook in [*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()]:
-            hook(self, args, kwargs)
+        if _global_post_hooks or self._optimizer_step_post_hooks:
+            for hook in [*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()]:
+                hook(self, args, kwargs)
         return result
     return whole
 

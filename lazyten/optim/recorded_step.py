@@ -67,6 +67,7 @@ class Repeatable(Owner, Protocol):
     def _update(self, p: Tensor, grad: Tensor, state: State, group: Group,
                 numbers: Numbers) -> None: ...
     def _held(self, key: Key) -> HeldNumber: ...
+    def _forget_step(self) -> None: ...
 
 
 class Part(NamedTuple):
@@ -83,11 +84,11 @@ def step(optimizer: Repeatable) -> bool:
     """Take a step, and compute it, if a frame knows all that it takes."""
     if not keys.is_on() or not optimizer._is_repeatable:
         return False
-    with no_grad():
-        last = optimizer._last
-        about = None if last is None else as_last(optimizer, last)
-        if about is None:
-            optimizer._last = None
+    last = optimizer._last
+    about = None if last is None else as_last(optimizer, last)
+    if about is None:
+        optimizer._last = None
+        with no_grad():
             about = _looked_up(optimizer)
     if about is None:
         return False
@@ -98,6 +99,7 @@ def step(optimizer: Repeatable) -> bool:
         frame_runs.write(frame, about.written, about.asked, UNMARKED if last is None else last.mark)
     except LazytenError:
         count(about.states, -1)
+        optimizer._last = None
         raise
     return True
 
@@ -245,6 +247,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         result: Tensor = stand_ins.read(found.template)
         return result
 
+    optimizer._forget_step()
     first_serial = here.first_serial = next(levels.serials)
     here.draws, here.frame = [], frame
     optimizer._input = given  # type: ignore[method-assign]
@@ -263,6 +266,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
     finally:
         del optimizer._input
         here.first_serial = here.frame = None
+        optimizer._forget_step()  # what was done was done to stand-ins
     made = Step([part.state for part in parts], [*numbers.values()],
                 [(w.operand, w.template) for w in writes])
     if is_clean:

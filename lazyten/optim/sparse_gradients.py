@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lazyten.execution import realization as _realization
-from lazyten.frontend.core.forms import is_sparse
+from lazyten.frontend.core.forms import Sparse, is_sparse
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.optim.optimizer import Optimizer, State
@@ -14,6 +14,12 @@ from lazyten.optim.param_groups import Group, check_betas
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.grad_mode import no_grad
+
+
+def any_is_sparse(optimizer: Optimizer) -> bool:
+    """Whether one of the parameters has a sparse gradient."""
+    return bool([p for group in optimizer.param_groups for p in group["params"]
+                 if isinstance(p._grad, Sparse)])
 
 
 @contextmanager

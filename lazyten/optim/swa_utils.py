@@ -11,6 +11,7 @@ from typing import Any
 from lazyten.execution import realization as _realization
 from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.functions import where
+from lazyten.frontend.recorded.lookup import as_one
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.nn.module import Module
@@ -56,6 +57,7 @@ def _check_decay(decay: float) -> None:
 
 def _for_all(average: Average) -> Averages:
     @no_grad()
+    @as_one
     def update(means: Sequence[Tensor], now: Sequence[Tensor], count: Any) -> None:
         for mean, value in zip(means, now, strict=True):
             mean.copy_(average(mean, value, count))
@@ -93,16 +95,16 @@ class AveragedModel(Module):
             return chain(of.parameters(), of.buffers()) if self.use_buffers else of.parameters()
 
         means = [p.detach() for p in averaged(self.module)]
-        now = [p.detach().to(device=mean.device)
+        now = [p.detach() if p.device == mean.device else p.detach().to(device=mean.device)
                for p, mean in zip(averaged(model), means, strict=True)]
-        is_first = self.n_averaged == 0
         if tracing.current() is not None:  # it may be the first call, or not
+            is_first = self.n_averaged == 0
             before = [mean.clone() for mean in means]
             self._average(before, now)
             new = [where(is_first.to(device=a.device), b, a)
                    for a, b in zip(before, now, strict=True)]
         else:
-            new = now if bool(is_first) else []
+            new = [] if self.n_averaged.item() else now
             if not new:
                 self._average(means, now)
         for mean, value in zip(means, new, strict=False):
@@ -111,7 +113,7 @@ class AveragedModel(Module):
             for mine, other in zip(self.module.buffers(), model.buffers(), strict=True):
                 mine.detach().copy_(other.detach().to(device=mine.device))
         self.n_averaged.add_(1)
-        changed = [*self.module.parameters(), *self.module.buffers(), self.n_averaged]
+        changed = [*means, *self.module.buffers(), self.n_averaged]
         _realization.realize([t._storage for t in changed])
 
     def _average(self, means: list[Tensor], now: list[Tensor]) -> None:

@@ -111,6 +111,24 @@ def deferred(frame: Frame, template: Node, keeps_graph: bool, was_freed: bool = 
     return storage
 
 
+def deferred_all(frame: Frame, templates: Iterable[Node]) -> list[Storage]:
+    """Storages with these values, through which no gradient flows."""
+    mark, device, made, found = frame.mark, frame.device, frame.made, list[Storage]()
+    for template in templates:
+        storage = _new(Deferred)
+        storage._frame, storage._template, storage._mark = frame, template, mark
+        storage.device, storage.keeps_graph, storage.was_freed = device, False, False
+        storage.leaf_id = storage.shared = storage._before = None
+        storage.companions = storage.retaining = ()
+        storage.version = 0
+        storage.serial = next(_serials)
+        found.append(storage)
+    made += map(ref, found)
+    if len(made) > frame.room:
+        frame.tidy()
+    return found
+
+
 def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool,
           was_freed: bool = False) -> None:
     """Change a storage's value in place, to what is recorded in a frame."""
@@ -223,6 +241,9 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
     found = template_in(storage, frame)
     if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
         return found
+    last = storage._template
+    if last is not None and known_again(storage, frame, last):
+        return last
     if storage.shared is not None:  # its memory may be another the next time
         storage.refresh()
         buffer = storage.buffer
@@ -245,19 +266,24 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
 def known_again(storage: Storage, frame: Frame, template: Node) -> bool:
     """Make what is simply in memory, and was, known by the template that it had in the step before,
     if it is the next that a frame reads, as then."""
+    sources, before = frame.sources, frame._before
+    number = len(sources)
     if storage.__class__ is not Storage or storage.keeps_graph or storage.shared is not None \
-            or storage.was_freed or storage.retaining or storage.device != frame.device:
+            or storage.was_freed or storage.retaining or storage.device != frame.device \
+            or number >= len(before) or before[number] is not template or frame._found_in_graphs:
         return False
     node = storage._node
     flat = node.src[0] if node.op is _SHAPED else node
+    buffer = flat.arg
     if flat.op is not _FLAT or node.shape != template.shape \
-            or not frame.reads_again(flat.arg, template):
+            or not isinstance(buffer, Buffer) or template.dtype is not buffer.dtype:
         return False
+    sources.append(buffer)
     with changing:
         if storage.__class__ is not Storage or storage._node is not node:
             return False
-        before = storage._template
+        earlier = storage._template
         storage._template = template
         storage._mark = frame.mark
-    del before
+    del earlier
     return True

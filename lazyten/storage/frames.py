@@ -92,10 +92,10 @@ class Frame:
     written, so that no other thread is to read them.
     """
 
-    __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_numbers",
-                 "_real", "base", "device", "hooks", "is_resumed", "is_step", "is_written",
-                 "leaf_numbers", "lifted", "limit", "made", "mark", "number", "realized",
-                 "recorded", "room", "rules", "sources", "thread")
+    __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_noted",
+                 "_numbers", "_real", "base", "device", "hooks", "is_resumed", "is_step",
+                 "is_written", "leaf_numbers", "lifted", "limit", "made", "mark", "number",
+                 "realized", "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -107,6 +107,7 @@ class Frame:
         self.base = user_place(2)
         self.sources: list[Buffer] = []
         self._numbers: dict[Buffer, int] = {}
+        self._noted = 0
         self._found_in_graphs: dict[Buffer, int] = {}
         before = _templates.get((self.base, device))
         self._before = _templates.add((self.base, device), []) if before is None else before
@@ -126,22 +127,30 @@ class Frame:
     def add(self, buffer: Buffer) -> int:
         """The number of a new source."""
         sources = self.sources
-        number = self._numbers[buffer] = len(sources)
+        number = len(sources)
         sources.append(buffer)
         return number
 
     def add_all(self, buffers: Sequence[Buffer]) -> int:
         """The number of the first of so many new sources."""
         first = len(self.sources)
-        self._numbers.update(zip(buffers, itertools.count(first), strict=False))
         self.sources += buffers
         return first
 
     def forget_sources(self, count: int) -> None:
         """Keep so many sources."""
-        for buffer in self.sources[count:]:
+        for buffer in self.sources[count:self._noted]:
             self._numbers.pop(buffer, None)
+        self._noted = min(self._noted, count)
         del self.sources[count:]
+
+    def numbers(self) -> dict[Buffer, int]:
+        """The numbers of sources, by their memory; noted when somebody asks, as few do."""
+        sources = self.sources
+        for number in range(self._noted, len(sources)):
+            self._numbers[sources[number]] = number
+        self._noted = len(sources)
+        return self._numbers
 
     def source(self, buffer: Buffer, shape: Shape) -> Node:
         """The template of what a storage has in memory, which is a source of its own even if
@@ -152,7 +161,7 @@ class Frame:
     def source_in_graph(self, buffer: Buffer, shape: Shape) -> Node:
         """The template of what a graph reads, no matter which storage had it: if there is a source
         for that memory, this is it."""
-        number = self._numbers.get(buffer)
+        number = self.numbers().get(buffer)
         if number is None:
             number = self._found_in_graphs[buffer] = self.add(buffer)
         return self.numbered(number, shape)
@@ -170,17 +179,6 @@ class Frame:
             if number == len(before) < MOST_TEMPLATES:
                 before.append(found)
         return found
-
-    def reads_again(self, buffer: object, template: Node) -> bool:
-        """Add memory as a new source, if this is the template that it has as such."""
-        sources, before = self.sources, self._before
-        number = len(sources)
-        if number >= len(before) or before[number] is not template or self._found_in_graphs \
-                or not isinstance(buffer, Buffer) or template.dtype is not buffer.dtype:
-            return False
-        self._numbers[buffer] = number
-        sources.append(buffer)
-        return True
 
     def memory(self, storage: Storage, buffer: Buffer) -> Node:
         """The template of what a storage's memory has now, where it may have another the next time,
@@ -204,6 +202,11 @@ class Frame:
     def leaf_id(self, number: Any) -> Any:
         """The id of a leaf; what else LEAF has, as rules for gradients make it, stays."""
         return self._leaf_ids[-1 - number] if isinstance(number, int) and number < 0 else number
+
+    def ids_of(self, numbers: Iterable[Any]) -> list[Any]:
+        """leaf_id of several."""
+        ids = self._leaf_ids
+        return [ids[-1 - n] if isinstance(n, int) and n < 0 else n for n in numbers]
 
     def read_again(self, number: int, buffer: Buffer, template: Node) -> Node:
         """What reads number `number` of what is realized, after all sources."""
@@ -301,11 +304,12 @@ class Frame:
         if storage.__class__ is not Storage or storage.shared is not None:
             return None
         flat = unshaped(storage._node)
-        return self._numbers.get(flat.arg) if flat.op is Op.BUFFER else None
+        return self.numbers().get(flat.arg) if flat.op is Op.BUFFER else None
 
     def unknown_sources(self, wanted: Iterable[int]) -> frozenset[int]:
         """Those of these sources whose memory nobody else knows: no tensor, graph or library."""
         sources, none = self.sources, _REFERENCES
+        self.numbers()  # which hold the memory, too
         return frozenset([n for n in wanted if getrefcount(sources[n]) == none
                           and sources[n].__class__ is not Piece])
 
@@ -339,8 +343,9 @@ class Frame:
 def _references() -> int:
     """How many references to the memory of a source there are, if that is all it is."""
     frame = object.__new__(Frame)
-    frame.sources, frame._numbers = [], {}
+    frame.sources, frame._numbers, frame._noted = [], {}, 0
     frame.add(cast(Buffer, object()))
+    frame.numbers()
     return getrefcount(frame.sources[0])
 
 

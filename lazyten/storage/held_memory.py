@@ -14,37 +14,40 @@ class HeldMemory:
     """Memory that serves again, with other values, unless somebody still knows it with those from
     before, such as what was recorded and is not computed."""
 
-    __slots__ = ("_buffer",)
+    __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self._buffer: Buffer | None = None
+        self._held: tuple[Buffer | None, Array | None] = None, None
 
     def filled(self, values: Array, dtype: DType, device: str) -> Buffer:
         """Memory with these values: each time as many, of one type, on one device."""
-        buffer = self._buffer  # which each thread that asks holds, so that no two get it
+        buffer, view = self._held  # which each thread that asks holds, so that no two get it
         if buffer is None or getrefcount(buffer) > _ALONE:
             buffer = Buffer.from_numpy(values, dtype, device)
             if values.nbytes <= MOST:
-                self._buffer = buffer
-        else:
+                self._held = buffer, buffer.view()
+        elif view is None:  # it is not in the host's memory
             buffer.fill(values)
+        else:
+            view[:] = values.reshape(-1)
         return buffer
 
     @property
     def present(self) -> Buffer:
         """The memory as it was filled last."""
-        assert self._buffer is not None, "it is filled, and small"
-        return self._buffer
+        buffer, _ = self._held
+        assert buffer is not None, "it is filled, and small"
+        return buffer
 
     def _references(self) -> int:
         """How many references there are to the memory, as `filled` counts them."""
-        buffer = self._buffer
+        buffer, _ = self._held
         return getrefcount(buffer)
 
 
 def _references_if_alone() -> int:
     held = HeldMemory()
-    held._buffer = object.__new__(Buffer)
+    held._held = object.__new__(Buffer), None
     return held._references()
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
+from lazyten.support.variables import EnvVar
+
 Plan = Any
 """A plan.Plan: a schedule and its programs."""
 R = TypeVar("R")
@@ -84,11 +86,18 @@ class OnRun(Observer):
 
 _listed: list[Observer] = []
 _requests: list[Callable[[], Observer | None]] = []
+_are_set: dict[str, Callable[[], bool]] = {}
+"""Whether the variables that these go by are set, by their names."""
 
 
 def present() -> list[Observer]:
     """All who look on now."""
     found = _listed.copy()
+    for is_set in _are_set.values():
+        if is_set():
+            break
+    else:
+        return found
     for request in _requests:
         observer = request()
         if observer is not None:
@@ -96,9 +105,11 @@ def present() -> list[Observer]:
     return found
 
 
-def on_request(request: Callable[[], Observer | None]) -> None:
-    """Look on whenever this gives an observer. It is asked all the time."""
+def on_request(request: Callable[[], Observer | None], *variables: EnvVar) -> None:
+    """Look on whenever this gives an observer, as it may if one of these variables is set. They are
+    asked all the time."""
     _requests.append(request)
+    _are_set.update({variable.name: variable.is_set for variable in variables})
 
 
 @contextmanager

@@ -144,7 +144,7 @@ def asked() -> Printer | None:
     return Printer(names) if names else None
 
 
-observers.on_request(asked)
+observers.on_request(asked, _PRINT_AFTER, _DEBUG)
 
 
 @lru_cache(maxsize=8)

@@ -11,13 +11,14 @@ from typing import Any
 class EnvVar:
     """One environment variable, read at its present value.
 
-    is_set: whether it has one, which is quicker to ask than what it is.
+    name: by which the system knows it. is_set: whether it has a value, which is quicker to ask than
+    what it is.
     """
 
-    __slots__ = ("_name", "is_set")
+    __slots__ = ("is_set", "name")
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
         table: Container[Any] = getattr(os.environ, "_data", os.environ)  # encoded, as they are
         key: Any = name if table is os.environ else os.environ.encodekey(name)
         self.is_set: Callable[[], bool] = partial(contains, table, key)
@@ -25,4 +26,4 @@ class EnvVar:
     @property
     def text(self) -> str:
         """Its value; empty if it is not set."""
-        return os.environ.get(self._name, "") if self.is_set() else ""
+        return os.environ.get(self.name, "") if self.is_set() else ""

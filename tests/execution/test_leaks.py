@@ -247,6 +247,26 @@ def varying_operations(device: str) -> Act:
     return act
 
 
+def _load(given: list[lt.Tensor]) -> object:
+    model = lt.nn.Sequential(lt.nn.Linear(2, 2), lt.nn.Linear(2, 2))
+    return model.load_state_dict(dict(zip(model.state_dict(), [
+        x[0] if name.endswith("bias") else x for name, x in zip(model.state_dict(), given,
+                                                                strict=True)], strict=True)))
+
+
+@pytest.mark.parametrize("act", [_load, lt.linalg.multi_dot], ids=["load_state_dict", "multi_dot"])
+def test_what_was_given_to_a_function_goes_without_the_collector(act: Any) -> None:
+    given = [lt.ones(2, 2) * n for n in range(4)]
+    gone = [weakref.ref(x._storage) for x in given]
+    gc.disable()
+    try:
+        act(given)
+        del given
+        assert [x() for x in gone] == [None] * 4
+    finally:
+        gc.enable()
+
+
 @pytest.fixture
 def few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Caches so small that the oldest entries go all the time."""

@@ -21,6 +21,8 @@ MAKERS: dict[str, Callable[[list[Any]], Any]] = {
     "momentum": lambda ps: lt.optim.SGD(ps, lr=0.1, momentum=0.9, nesterov=True),
     "AdamW": lambda ps: lt.optim.AdamW(ps, lr=0.05, betas=(0.8, 0.9)),
     "NAdam": lambda ps: lt.optim.NAdam(ps, lr=0.05),
+    "some momentum": lambda ps: lt.optim.SGD([{**group, "momentum": 0.9 * n}
+                                              for n, group in enumerate(ps)], lr=0.1),
 }
 
 
@@ -193,7 +195,14 @@ def _nothing(t: Training) -> None:
     """As most steps are."""
 
 
+def _pass_a_state_on(t: Training) -> None:
+    states = t.optimizer.state
+    if t.ps[2] in states:
+        states[t.ps[0]] = states.pop(t.ps[2])
+
+
 ACTS: list[Callable[[Training], None]] = [
+    _pass_a_state_on,
     _write_states, _read_states, _write_states_outside, _replace_states, _swap_states, _count_on,
     _rename_states, _swap_names,
     _move_a_parameter, _load, _freeze, _no_gradient, _clip, _accumulate, _write_gradient,
@@ -220,7 +229,7 @@ def _are_as_without(maker: str, steps: list[Any]) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
-@given(maker=st.sampled_from([*MAKERS]), steps=st.lists(STEPS, min_size=1, max_size=6))
+@given(maker=st.sampled_from([*MAKERS][:4]), steps=st.lists(STEPS, min_size=1, max_size=6))
 def test_whatever_comes_between_steps_they_do_what_they_do_without(maker: str,
                                                                    steps: list[Any]) -> None:
     _are_as_without(maker, steps)
@@ -233,6 +242,12 @@ def test_whatever_comes_between_steps_they_do_what_they_do_without(maker: str,
 def test_what_a_program_does_before_a_step_is_seen(maker: str, act: Any, at: int) -> None:
     step = (act, _nothing, False) if at == 0 else (_nothing, act, False)
     _are_as_without(maker, [step, SAME])
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["before", "between"])
+def test_a_state_of_another_parameter_is_none_of_the_last_step(at: int) -> None:
+    step = (_pass_a_state_on, _nothing, False) if at == 0 else (_nothing, _pass_a_state_on, False)
+    _are_as_without("some momentum", [step, SAME])
 
 
 @pytest.mark.parametrize("act", [_schedule, _clip, _accumulate, _look])

@@ -50,6 +50,7 @@ class Program:
         self.array = self.rng.normal(size=(COUNT, COUNT))
         self.outside = lt.from_numpy(self.array)
         self.fixed = lt.tensor(self.rng.normal(size=(COUNT, COUNT)))
+        self.layer = lt.nn.Linear(COUNT, COUNT, dtype=lt.float64)
         self.seen: Values = []
         self.begin()
 
@@ -345,6 +346,23 @@ def _attend(p: Program) -> None:
     assert weights is None
 
 
+def _clip(p: Program) -> None:
+    p.y = p.y + lt.nn.utils.clip_grad_norm_([p.w, p.b], 0.5)
+    lt.nn.utils.clip_grad_value_([p.b], float(p.rng.uniform(0.01, 0.1)))
+
+
+_averages = lt.optim.swa_utils.get_ema_multi_avg_fn(0.5)
+
+
+def _average(p: Program) -> None:
+    _averages([p.s, p.carried.detach()], [p.w.detach(), p.y.detach()], lt.tensor(1))
+
+
+def _load(p: Program) -> None:
+    p.layer.load_state_dict({"weight": p.w, "bias": p.b.detach() * 2})
+    p.y = p.layer(p.y)
+
+
 def _other_memory(p: Program) -> None:
     """A tensor that is read in each step has other memory, or gradients flow to it from now on."""
     match p.rng.integers(4):
@@ -365,7 +383,7 @@ ACTS: list[Callable[[Program], None]] = [
     _read_kept, _backward, _loss_first, _step, _by_hand, _clear, _zero, _no_grad, _alias, _hook,
     _hooks, _double, _shared, _look, _masked_write, _einsum, _carry, _input_gradient, _function,
     _functions, _checkpoint, _checkpointed_function, _no_graph, _new_leaf, _written_leaf,
-    _attend, _other_memory]
+    _attend, _other_memory, _clip, _average, _load]
 
 
 def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:

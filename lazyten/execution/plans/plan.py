@@ -31,9 +31,7 @@ class Options(NamedTuple):
     @classmethod
     def now(cls, device: str) -> Options:
         """For what is planned here and now."""
-        return cls(device, check_mode.active(),
-                   matmul_precision.allows_tf32() and executor(device).has_tf32,
-                   planned.current())
+        return cls(*settings(device))
 
     def applied(self, kernel: Kernel) -> Kernel:
         """A kernel as it is compiled."""
@@ -45,6 +43,12 @@ class Options(NamedTuple):
     def known(self) -> Any:
         """What the device keeps of a computation whose sizes vary; None of any other."""
         return None if self.sizes is None else self.sizes.of.on(self.device)
+
+
+def settings(device: str) -> tuple[str, check_mode.Kinds, bool, Planned | None]:
+    """The Options of what is planned here and now, as keys have them."""
+    return (device, check_mode.active(),
+            matmul_precision.allows_tf32() and executor(device).has_tf32, planned.current())
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)

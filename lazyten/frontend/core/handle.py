@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 from types import FunctionType
 from typing import Any, Generic, Self, TypeVar, overload
-from weakref import WeakValueDictionary
+from weakref import ReferenceType, WeakValueDictionary
 
 import numpy as np
 
@@ -38,7 +39,18 @@ Tensor = TypeVar("Tensor", bound="Handle[Any]")
 """What operations give. It is Tensor, as that names itself for it where it is made of all parts;
 until there each part says which methods it counts on."""
 
-leaves: WeakValueDictionary[int, Any] = WeakValueDictionary()
+class Leaves(WeakValueDictionary[int, Any]):
+    """Tensors by the ids of their LEAF nodes."""
+
+    data: dict[int, ReferenceType[Any]]
+
+    def owners(self, ids: Iterable[int]) -> list[Any]:
+        """The tensors of these ids, None where one is gone: as get(), in a third of the time."""
+        found = [*map(self.data.get, ids)]
+        return [None if one is None else one() for one in found]
+
+
+leaves = Leaves()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
 held_as_rows: WeakValueDictionary[int, Any] = WeakValueDictionary()
 """Those of them whose gradient is to be sparse, if it is of rows that were looked up."""

@@ -58,13 +58,15 @@ Result = Fresh | View | Same | None
 
 class Write(NamedTuple):
     """A write to an operand: its storage's template before and after, whether the new one keeps its
-    graph, and whether the graph is used up."""
+    graph, and whether the graph is used up. value: what operations will most often see the operand
+    as."""
 
     operand: int
     before: Node
     template: Node
     keeps_graph: bool
     was_freed: bool
+    value: Value | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,11 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     frame.recorded += entry.weight
     for make_array, dtype, held in entry.draws:
         frame.add(held.filled(make_array(), dtype, frame.device))
-    for number, _, template, keeps_graph, was_freed in entry.writes:
-        defer(operands[number]._storage, frame, template, keeps_graph, was_freed)
+    for number, _, template, keeps_graph, was_freed, value in entry.writes:
+        x = operands[number]
+        defer(x._storage, frame, template, keeps_graph, was_freed)
+        if value is not None:
+            x._value = value
     made: list[Any] = []
     fresh: list[Storage] = []
     for result in entry.results:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
+from lazyten.frontend.core import handle
 from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.handle import Handle, leaves
 from lazyten.frontend.recorded.keys import Value, goes_on_in, interned, is_on, value_of
@@ -15,13 +16,14 @@ from lazyten.frontend.recorded.slots import Call, Calls, watched
 from lazyten.ir.node import Node, const, elementwise, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
-from lazyten.storage.deferred import defer, deferred
+from lazyten.storage.deferred import defer, deferred_all
 from lazyten.storage.frames import Frame, here, template_in
 from lazyten.storage.placeholder import NeedsValue
 from lazyten.storage.storage import Storage
 from lazyten.support.remembered import Remembered
 
 Parts = Sequence[tuple[int, Value]]
+_new = object.__new__
 COURSES = 8
 """So many courses of the same pass are remembered, where what users' code gives differs."""
 
@@ -110,7 +112,7 @@ def _value(template: Node) -> Value:
 def _owners(frame: Frame, parts: Parts) -> list[Any] | None:
     """The tensors whose gradients these are; None if one is a view, or has a gradient that no frame
     could know."""
-    owners = [leaves.get(frame.leaf_id(number)) for number, _ in parts]
+    owners = leaves.owners(frame.ids_of([number for number, _ in parts]))
     for owner in owners:
         if owner is not None and (owner._moves or owner._grad is not None and (
                 is_sparse(owner._grad) or not _is_plain(owner._grad))):
@@ -120,9 +122,11 @@ def _owners(frame: Frame, parts: Parts) -> list[Any] | None:
 
 def _can_collect(frame: Frame, owners: Sequence[Any]) -> bool:
     """Whether the frame goes on, and knows what was collected."""
-    _compute_gradients(owners)
-    return all(value_of(x._grad, frame) is not None for x in owners
-               if x is not None and x._grad is not None) and goes_on_in(frame)
+    collected = [x for x in owners if x is not None and x._grad is not None]
+    if not collected:
+        return True
+    _compute_gradients(collected)
+    return all(value_of(x._grad, frame) is not None for x in collected) and goes_on_in(frame)
 
 
 def _is_plain(grad: Handle[Any]) -> bool:
@@ -135,27 +139,31 @@ def _compute_gradients(owners: Sequence[Any]) -> None:
     """Compute gradients that were collected and not looked at, before others are added; but for
     those that were set to a number."""
     for owner in owners:
-        if owner is not None and owner._grad is not None:
-            storage = owner._grad._storage
-            frame = storage._frame
-            if frame is not None and storage.number is None:
-                frame_runs.compute(frame, [storage])
+        storage = owner._grad._storage
+        frame = storage._frame
+        if frame is not None and storage.number is None:
+            frame_runs.compute(frame, [storage])
 
 
 def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -> None:
     """Add the gradients to `.grad` of the leaves, which is known in the frame where there is one. A
     leaf that was read twice, from other memory, has two."""
+    new = [part for (_, part), owner in zip(parts, owners, strict=True)
+           if owner is not None and owner._grad is None]
+    made = iter(deferred_all(frame, [part.template for part in new]))
     touched = [root]
     for (_, part), owner in zip(parts, owners, strict=True):
         if owner is None:
             continue
-        if owner._grad is None:
-            owner._grad = Handle._view(deferred(frame, part.template, False), (), None)
-            owner._grad._value = part
-            frame.recorded += 1
+        grad = owner._grad
+        if grad is None:
+            grad = owner._grad = _new(handle.results)
+            grad._storage, grad._moves, grad._value = next(made), (), part
+            grad._lineage = grad._grad = None
         else:
-            before = template_in(owner._grad._storage, frame)
+            before = template_in(grad._storage, frame)
             assert before is not None
-            defer(owner._grad._storage, frame, elementwise(Op.ADD, before, part.template), False)
-        touched.append(owner._grad._storage)
+            defer(grad._storage, frame, elementwise(Op.ADD, before, part.template), False)
+        touched.append(grad._storage)
+    frame.recorded += len(new)
     frame_runs.join(touched)

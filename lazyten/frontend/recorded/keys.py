@@ -197,7 +197,12 @@ def add_by_name(kwargs: dict[str, Any], key: list[Any], operands: list[Handle[An
 
 def add_aliases(operands: Sequence[Handle[Any]], key: list[Any]) -> None:
     """Add which operands are one tensor, or share a storage."""
-    if len({x._storage for x in operands}) < len(operands):
+    if len(operands) == 2:
+        one, another = operands
+        are_apart = one._storage is not another._storage
+    else:
+        are_apart = len({x._storage for x in operands}) == len(operands)
+    if not are_apart:
         storages = [x._storage for x in operands]
         places, tensors = list(map(storages.index, storages)), list(map(id, operands))
         key += [*places, *map(tensors.index, tensors)]
@@ -208,8 +213,9 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     storage, lineage, value = x._storage, x._lineage, x._value
     if value.__class__ is Value and value.is_memory and lineage is None \
             and value.moves is x._moves and storage._mark is not frame.mark \
-            and known_again(storage, frame, value.template) \
-            and value.leaf_number == frame.leaf_number(storage.leaf_id):
+            and known_again(storage, frame, value.template) and (
+                value.leaf_number is None if storage.leaf_id is None else
+                value.leaf_number == frame.leaf_number(storage.leaf_id)):
         return value
     if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
         return interned(source, None, False, None, False, False)

@@ -25,6 +25,7 @@ from lazyten.frontend.recorded.keys import (
     begun,
     device_of,
     frame_for,
+    is_on,
 )
 from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
@@ -85,6 +86,20 @@ def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P,
                 return NotImplemented
             raise
     return cast("Callable[P, R]", found)
+
+
+def as_one(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of tensors, or lists of them, that is looked up as one operation, where each of
+    its own would be: it gives tensors, or only writes to them, and looks at no value."""
+    @wraps(function)
+    def either(*args: P.args, **kwargs: P.kwargs) -> R:
+        if takers or not is_on():
+            return function(*args, **kwargs)
+        try:
+            return cast(R, _found(function, args, kwargs))
+        except FormError:  # each operation has a form of its own
+            return function(*args, **kwargs)
+    return either
 
 
 def _real(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -56,7 +56,8 @@ def over_sources(entry: Entry, frame: Frame) -> Entry:
         return interned(template, value.moves, value.detached, value.leaf_number,
                         value.keeps_graph, value.was_freed)
     made = [replace(r, value=lifted(r.value)) if type(r) is Fresh else r for r in entry.results]
-    writes = [w._replace(template=with_sources(w.template, frame)) for w in entry.writes]
+    writes = [w._replace(template=with_sources(w.template, frame), value=None)
+              for w in entry.writes]
     return replace(entry, results=tuple(made), writes=tuple(writes),
                    single=None if entry.single is None else lifted(entry.single))
 
@@ -149,11 +150,17 @@ class StandIns:
         for stand_in, before, kept in zip(self.storages.values(), self.templates, self.keep_graphs,
                                           strict=True):
             if stand_in.version:
-                found.append(Write(self.numbers[stand_in], before, stand_in._node,
-                                   stand_in.keeps_graph, stand_in.was_freed))
+                found.append(self._write(self.numbers[stand_in], before, stand_in))
             elif stand_in._node is not before or stand_in.keeps_graph is not kept:
                 raise Unsayable
         return found
+
+    def _write(self, number: int, before: Node, after: Storage) -> Write:
+        own, (node, keeps_graph, was_freed) = self.values[number], (
+            after._node, after.keeps_graph, after.was_freed)
+        value = None if own.moves or own.moves is None or own.detached else interned(
+            node, (), False, own.leaf_number, keeps_graph, was_freed)
+        return Write(number, before, node, keeps_graph, was_freed, value)
 
     def read(self, template: Node) -> Any:
         """A stand-in for a source that turns up while the operation is recorded, and is only

@@ -42,6 +42,8 @@ def templates_of(tensors: Sequence[Handle[Any]]) -> tuple[Frame, list[Node]] | N
 
 def watched(frame: Frame) -> Hashable:
     """Which gradients hooks are called with in a frame; None if it does not know one of them."""
+    if not frame.hooks and not hooks.were_registered():
+        return (), ()
     numbers = []
     for leaf_id, table in hooks.of_leaves().items():
         if leaf_id in frame.leaf_numbers:

@@ -7,6 +7,7 @@ from lazyten.distributed.functional import all_gather
 from lazyten.distributed.group import Group
 from lazyten.frontend import functions
 from lazyten.frontend.core.forms import in_floats, is_sparse
+from lazyten.frontend.recorded.lookup import as_one
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import vector_norm
 from lazyten.nn.sharded_parameter import shared_out
@@ -27,7 +28,7 @@ def _listed(tensors: Tensors, name: str) -> list[Tensor]:
 
 
 def _gradients(parameters: Tensors, name: str) -> list[Tensor]:
-    found = [p.grad for p in _listed(parameters, name) if p.grad is not None]
+    found = [grad for p in _listed(parameters, name) if (grad := p.grad) is not None]
     if any(map(is_sparse, found)):
         raise not_sparse(f"{name} of gradients")
     return found
@@ -53,11 +54,11 @@ def _total_norm(given: list[tuple[Group | None, list[Tensor]]], norm_type: float
     totals: list[Tensor] = []
     for group, tensors in given:
         if tensors:
-            total = _norm([t.reshape(-1) for t in tensors], order)
+            total = _norm(tensors, order)
             totals.append(total if group is None else _norm([all_gather(total, group)], order))
     if not totals:
         return functions.tensor(0.0)
-    total = totals[0] if len(totals) == 1 else _norm([t.reshape(1) for t in totals], order)
+    total = totals[0] if len(totals) == 1 else _norm(totals, order)
     if error_if_nonfinite and not total.isfinite().item():
         raise GradientError(f"get_total_norm: the norm of order {norm_type} of the gradients is "
                             f"{total.item()}, so they cannot be clipped; look for what makes it "
@@ -65,9 +66,11 @@ def _total_norm(given: list[tuple[Group | None, list[Tensor]]], norm_type: float
     return total
 
 
+@as_one
 def _norm(parts: list[Tensor], order: float) -> Tensor:
-    """The norm of flat tensors, as of one vector, on the first one's device."""
-    norms = [vector_norm(t, order, 0, "get_total_norm").to(device=parts[0].device) for t in parts]
+    """The norm of tensors, as of one vector, on the first one's device."""
+    norms = [vector_norm(t.reshape(-1), order, 0, "get_total_norm").to(device=parts[0].device)
+             for t in parts]
     return vector_norm(functions.cat(norms), order, 0, "get_total_norm").reshape(())
 
 
@@ -76,8 +79,13 @@ def clip_grads_with_norm_(parameters: Tensors, max_norm: float, total_norm: Tens
                           foreach: bool | None = None) -> None:
     """Scale gradients in place so that a norm of `total_norm` becomes max_norm at most."""
     most = shapes.as_number(max_norm, "clip_grads_with_norm_", "max_norm")
-    scale = (most / (total_norm + 1e-6)).clamp(max=1.0)
-    for gradient in _gradients(parameters, "clip_grads_with_norm_"):
+    _scale(_gradients(parameters, "clip_grads_with_norm_"), most, total_norm)
+
+
+@as_one
+def _scale(gradients: list[Tensor], most: float, norm: Tensor) -> None:
+    scale = (most / (norm + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
         gradient.mul_(scale.to(device=gradient.device))
 
 
@@ -102,5 +110,10 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """Hold each element of the gradients of parameters between -clip_value and clip_value, in
     place. (foreach has no effect.)"""
     limit = shapes.as_number(clip_value, "clip_grad_value_", "clip_value")
-    for gradient in map(in_floats, _gradients(parameters, "clip_grad_value_")):
+    _clamp([*map(in_floats, _gradients(parameters, "clip_grad_value_"))], limit)
+
+
+@as_one
+def _clamp(gradients: list[Tensor], limit: float) -> None:
+    for gradient in gradients:
         gradient.clamp_(-limit, limit)
