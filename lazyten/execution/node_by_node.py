@@ -22,8 +22,8 @@ from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.storage.storage import Buffer
 
-NODE, ELEMENT, FUNCTION, PRODUCT = 6.0, 0.002, 0.02, 0.00006
-"""Microseconds to interpret a node, and each element of it; of functions and places, more; of
+NODE, ELEMENT, FUNCTION, PLACE, PRODUCT = 6.0, 0.002, 0.005, 0.02, 0.00006
+"""Microseconds to interpret a node, and each element of it; of functions and of places, more; of
 products in a sum, less. These are about what it took for the graphs of tests/programs."""
 
 _FREE = (MOVEMENT - {Op.PAD, Op.RESHAPE}) | {Op.BUFFER, Op.CONST}
@@ -32,8 +32,9 @@ _PLAIN = {op: getattr(spec.numpy, "__wrapped__", spec.numpy) for op, spec in ops
           if op not in (Op.CAST, Op.BITCAST)}
 _NATIVE = frozenset(t for t in dt.ALL if t.numpy == t.compute)
 """Types that NumPy computes in as they are stored."""
-_SLOW = frozenset({Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW, Op.MOD, Op.IDIV, Op.GATHER,
-                   Op.SCATTER})
+_COSTS = {**dict.fromkeys((Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS), FUNCTION),
+          **dict.fromkeys((Op.POW, Op.MOD, Op.IDIV, Op.GATHER, Op.SCATTER), PLACE)}
+"""Of an element."""
 _OF_MATRICES = frozenset({dt.float32, dt.float64})
 
 
@@ -56,7 +57,7 @@ def work(order: Sequence[Node]) -> float:
         elif node.op is Op.RESHAPE:
             found += node.numel * ELEMENT * (node.src[0].op in _FREE - {Op.BUFFER})
         elif node.op not in _FREE or node.op is Op.BUFFER and node.dtype not in _NATIVE:
-            found += node.numel * (FUNCTION if node.op in _SLOW else ELEMENT)
+            found += node.numel * _COSTS.get(node.op, ELEMENT)
     return found
 
 
