@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lazyten.execution.blas import one_thread
 from lazyten.execution.node_by_node import NODE, values, work
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import is_known
@@ -194,7 +195,7 @@ def _wish() -> str:
 def interpret(device: str, graph: Graph, inputs: Sequence[Buffer]) -> list[Buffer]:
     """The values of a graph's roots, in new memory; inputs: what stands for its buffers."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), one_thread():
             return [Buffer.from_numpy(ops.encode(value, root.dtype), root.dtype, device)
                     for root, value in zip(graph.roots, values(graph, inputs), strict=True)]
     except MemoryError as error:

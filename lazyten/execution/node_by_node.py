@@ -3,8 +3,9 @@
 In: a graph and the memory it reads. Out: the values of its roots; and about how long that takes.
 
 What is the same along an axis may have one element there, or no axes at all: NumPy's operations
-repeat it. A sum of products of floats that nothing else reads is a product of matrices, and what
-slides along an axis is a view. So a network's layers take about as long as NumPy's.
+repeat it. A sum of products that nothing else reads is a product of matrices (of whole numbers in
+float64, where that is exact), and what slides along an axis is a view. So a network's layers take
+about as long as NumPy's.
 """
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ _NATIVE = frozenset(t for t in dt.ALL if t.numpy == t.compute)
 _COSTS = {**dict.fromkeys((Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS), FUNCTION),
           **dict.fromkeys((Op.POW, Op.MOD, Op.IDIV, Op.GATHER, Op.SCATTER), PLACE)}
 """Of an element."""
-_OF_MATRICES = frozenset({dt.float32, dt.float64})
+_OF_MATRICES = frozenset(t for t in _NATIVE if t.is_float or t.is_int)
+EXACT = 2.0 ** 53
+"""Float64 has all whole numbers below this."""
 
 
 # ---- how long it takes ---------------------------------------------------------------------------
@@ -137,7 +140,7 @@ def sliding(x: Array, arg: tuple[int, int, int, int, int]) -> Array:
 
 def products(order: Sequence[Node], roots: Sequence[Node] = (),
              passed: Mapping[Node, Node] | None = None) -> dict[Node, Node]:
-    """Sums of products of floats: each with the product, which nothing else reads."""
+    """Sums of products: each with the product, which nothing else reads."""
     known = passed or {}
     uses = Counter(s for node in order for s in ((known[node],) if node in known else node.src))
     uses.update(roots)
@@ -168,14 +171,24 @@ def summed(a: Array, b: Array, shape: Sequence[int], axes: Sequence[int]) -> Arr
             (both if all(has) else left if has[0] else right).append(axis)
     if not inner or 0 in shape:
         return None
-    first = _matrices(a, (both, left, inner))
-    second = _matrices(b, (both, inner, right))
-    made = np.matmul(first, second)
+    made = _multiplied(_matrices(a, (both, left, inner)), _matrices(b, (both, inner, right)))
+    if made is None:
+        return None
     order = (*both, *left, *right)
     places = [order.index(axis) for axis in sorted(order)]
     ordered = made.reshape([shape[axis] for axis in order]).transpose(places)
     found: Array = ordered.reshape([shape[a] if a in order else 1 for a in range(len(shape))])
     return found
+
+
+def _multiplied(a: Array, b: Array) -> Array | None:
+    """The products of matrices; of whole numbers, None if sums may be too large for floats."""
+    if a.dtype.kind == "f":
+        products: Array = np.matmul(a, b)
+        return products
+    wide, other = a.astype(np.float64), b.astype(np.float64)
+    largest = np.abs(wide).max() * np.abs(other).max() * a.shape[-1]
+    return np.matmul(wide, other).astype(np.int64).astype(a.dtype) if largest < EXACT else None
 
 
 def _matrices(x: Array, parts: Sequence[Sequence[int]]) -> Array:

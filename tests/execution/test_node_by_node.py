@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import lazyten as lt
 from lazyten.execution import interpreted
+from lazyten.execution.blas import _limit, one_thread
 from lazyten.execution.node_by_node import sliding, summed, work
 from lazyten.execution.plans.graph import Graph
 from lazyten.ir.evaluation import shear
@@ -38,6 +39,34 @@ def test_a_sum_of_products_along_any_axes(data: st.DataObject) -> None:
     else:
         inner = [i for i in axes if shape[i] > 1]
         assert not inner or any(1 in (a.shape[i], b.shape[i]) for i in inner)
+
+
+@pytest.mark.parametrize(("largest", "is_exact"), [(100, True), (2**30, False), (2**21, True)])
+def test_sums_of_products_of_whole_numbers_wrap(largest: int, is_exact: bool) -> None:
+    """They are those of the type: nothing is rounded."""
+    a, b = np.random.default_rng(0).integers(-largest, largest, (2, 40, 40), np.int32)
+    found = summed(a[:, None], b[None], (40, 40, 40), (2,))
+    expected = (a[:, None].astype(np.int64) * b[None]).sum(2, keepdims=True).astype(np.int32)
+    assert (found is not None) == is_exact
+    if found is not None:
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, expected)
+    x, y = lt.tensor(a), lt.tensor(b)
+    with interpreted.once():
+        np.testing.assert_array_equal((x @ y.T).numpy(), expected[..., 0])
+
+
+def test_products_take_one_thread_and_then_as_many_as_before() -> None:
+    limit = _limit()
+    if limit is None:
+        pytest.skip("this NumPy has another BLAS")
+    before = limit(2)
+    try:
+        with one_thread():
+            assert limit(1) == 1
+        assert limit(2) == 2
+    finally:
+        limit(before)
 
 
 def test_sums_of_products_without_elements() -> None:
