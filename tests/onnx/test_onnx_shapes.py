@@ -86,7 +86,7 @@ def test_what_would_take_long_is_compiled() -> None:
     model, weights = texts()
     model([text(1, 3, 8)])
     with counted_plans() as made:
-        check(model, weights, text(1, 1_000_000, 8))
+        check(model, weights, text(1, 2_000_000, 8))
     assert len(made) == 1
 
 
