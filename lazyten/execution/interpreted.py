@@ -45,9 +45,9 @@ MOST = 20_000.0
 PLAN, PLANNED_NODE = 20_000.0, 700.0
 """Microseconds to plan a graph, and for each of its nodes."""
 MOST_ONCE, TIMES = 400_000.0, 3
-"""Microseconds that a graph which nobody may ask for again is interpreted for, at most; and how many
-times as long as it is to be planned: networks' layers take longer to compile than most graphs of as
-many nodes, and less time than is reckoned here to interpret."""
+"""Microseconds that a graph which nobody may ask for again is interpreted for, at most; and how
+many times as long as it is to be planned: networks' layers take longer to compile than most graphs
+of as many nodes, and less time than is reckoned here to interpret."""
 
 _INTERPRET = EnvVar("LAZYTEN_INTERPRET")
 
