@@ -7,6 +7,9 @@ Files, in reading order:
 
 - failed_writes.py: Writes in place that cannot be computed, as an index is outside: they are
   undone.
+- blas.py: The threads of NumPy's products of matrices: one, where others have work to do, too.
+- node_by_node.py: A graph's values by NumPy, node by node, where that costs less than compiling
+  it.
 - interpreted.py: Graphs that are interpreted: computed node by node, where compiling them would
   not pay.
 - realization.py: Computing values: from lazy storages to filled buffers.

@@ -11,19 +11,19 @@ differ from a plan's in their last bits, as sums are taken in another order.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from lazyten.execution.blas import one_thread
+from lazyten.execution.node_by_node import NODE, values, work
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import is_known
 from lazyten.execution.plans.plan import Options
-from lazyten.ir import dtype as dt
 from lazyten.ir import ops
-from lazyten.ir.evaluation import Array, value_of
-from lazyten.ir.node import Node, toposort
-from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer
 from lazyten.support import observers
@@ -42,22 +42,14 @@ KEPT = 1024
 """So many graphs are known of a line."""
 MOST = 20_000.0
 """Microseconds: with more work than this in its elements a graph is planned."""
-NODE, ELEMENT, FUNCTION = 6.0, 0.002, 0.02
-"""Microseconds to interpret a node, and each element of it; of functions and places, more. These
-and the next are about what it took for the graphs of tests/programs."""
 PLAN, PLANNED_NODE = 20_000.0, 700.0
 """Microseconds to plan a graph, and for each of its nodes."""
+MOST_ONCE, TIMES = 400_000.0, 3
+"""Microseconds that a graph which nobody may ask for again is interpreted for, at most; and how
+many times as long as it is to be planned: networks' layers take longer to compile than most graphs
+of as many nodes, and less time than is reckoned here to interpret."""
 
 _INTERPRET = EnvVar("LAZYTEN_INTERPRET")
-_FREE = (MOVEMENT - {Op.PAD, Op.SHEAR, Op.RESHAPE}) | {Op.BUFFER, Op.CONST}
-"""What copies nothing."""
-_PLAIN = {op: getattr(spec.numpy, "__wrapped__", spec.numpy) for op, spec in ops.SPECS.items()
-          if op not in (Op.CAST, Op.BITCAST)}
-_NATIVE = frozenset(t for t in dt.ALL if t.numpy == t.compute)
-"""Types that NumPy computes in as they are stored."""
-_SLOW = frozenset({Op.EXP, Op.EXP2, Op.LOG2, Op.SIN, Op.COS, Op.POW, Op.MOD, Op.IDIV, Op.GATHER,
-                   Op.SCATTER, Op.SHEAR})
-
 
 @dataclass(slots=True)
 class _Runs:
@@ -128,13 +120,36 @@ def line() -> Line:
     return _lines.get(place) or _lines.add(place, Line())
 
 
+class TooMuch(Exception):
+    """A graph is to be planned, which was asked for `once`."""
+
+
+class _Once(threading.local):
+    is_asked = False
+
+
+_once = _Once()
+
+
+@contextmanager
+def once() -> Iterator[None]:
+    """Within this block this thread's graphs are interpreted, as nobody may ever ask for them
+    again. TooMuch where that takes as long as it does to compile them, or cannot be; nothing is
+    computed then."""
+    before, _once.is_asked = _once.is_asked, True
+    try:
+        yield
+    finally:
+        _once.is_asked = before
+
+
 def pays(device: str, graph: Graph, here: Line) -> bool:
     """Whether a graph that a line asks for is to be interpreted this time."""
+    if _once.is_asked:
+        return _is_quick(device, graph)
     here.requests += 1
-    if not executor(device).is_host or graph.is_joint or graph.copies or observers.present():
-        return False
-    options, wish = Options.now(device), _wish()
-    if wish == "never" or options.checks or options.sizes is not None or not is_alone:
+    wish = _wish()
+    if wish == "never" or not _can_be(device, graph):
         return False
     if wish == "always" or is_known(device, graph):
         return wish == "always"
@@ -143,10 +158,31 @@ def pays(device: str, graph: Graph, here: Line) -> bool:
         here.new += number not in here.planned
         if number in here.planned or not here.varies():
             return here.plan(number, planning)
-    runs, work = here.runs(number), _work(graph.order)
-    spent = runs.count * (work + NODE * len(graph.order))
-    if work > MOST or spent >= planning or runs.turns == TURNS:
+    runs, elements = here.runs(number), work(graph.order)
+    spent = runs.count * (elements + NODE * len(graph.order))
+    if elements > MOST or spent >= planning or runs.turns == TURNS:
         return here.plan(number, planning)
+    return True
+
+
+def _can_be(device: str, graph: Graph) -> bool:
+    """Whether NumPy may compute a graph: nobody looks at its kernels, or shares it."""
+    options = Options.now(device)
+    return executor(device).is_host and not (
+        graph.is_joint or graph.copies or observers.present() or options.checks
+        or options.sizes is not None) and is_alone
+
+
+def _is_quick(device: str, graph: Graph) -> bool:
+    """Whether a graph that is asked for once is interpreted, or has a plan. TooMuch if neither."""
+    if _wish() == "never" or not _can_be(device, graph):
+        raise TooMuch
+    if is_known(device, graph):
+        return False
+    nodes = len(graph.order)
+    most = min(MOST_ONCE, TIMES * (PLAN + PLANNED_NODE * nodes))
+    if work(graph.order) + NODE * nodes > most:
+        raise TooMuch
     return True
 
 
@@ -159,59 +195,12 @@ def _wish() -> str:
     return text
 
 
-def _work(order: Sequence[Node]) -> float:
-    """About how many microseconds the elements of these nodes take."""
-    found = 0.0
-    for node in order:
-        if node.op is Op.SCAN:
-            body = toposort(node.arg.outputs)
-            found += len(node.arg.steps) * (_work(body) + NODE * len(body))
-        elif node.op is Op.REDUCE:
-            found += node.src[0].numel * ELEMENT
-        elif node.op not in _FREE or node.op is Op.BUFFER and node.dtype not in _NATIVE:
-            found += node.numel * (FUNCTION if node.op in _SLOW else ELEMENT)
-    return found
-
-
 def interpret(device: str, graph: Graph, inputs: Sequence[Buffer]) -> list[Buffer]:
     """The values of a graph's roots, in new memory; inputs: what stands for its buffers."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), one_thread():
             return [Buffer.from_numpy(ops.encode(value, root.dtype), root.dtype, device)
-                    for root, value in zip(graph.roots, _values(graph, inputs), strict=True)]
+                    for root, value in zip(graph.roots, values(graph, inputs), strict=True)]
     except MemoryError as error:
         raise OutOfMemoryError(f"{device}: no memory to interpret {len(graph.order)} operations: "
                                f"{error}") from error
-
-
-def _values(graph: Graph, inputs: Sequence[Buffer]) -> list[Array]:
-    """The values of the roots. On the way what is the same along an axis may have one element
-    there, or no axes at all: NumPy's operations repeat it."""
-    given = iter(inputs)
-    values: dict[Node, Array] = {}
-    for node in graph.order:
-        op, passed = node.op, graph.passed.get(node)
-        if passed is not None:
-            value = values[passed]
-        elif op is Op.BUFFER:
-            value = _contents(next(given))
-        elif op is Op.EXPAND:
-            value = values[node.src[0]]
-        elif op is Op.CONST:
-            value = ops.round_to(np.asarray(node.value, node.dtype.compute), node.dtype)
-        elif op in _PLAIN and node.dtype in _NATIVE:
-            value = _PLAIN[op](*[values[s] for s in node.src])
-        else:
-            value = value_of(node, [_whole(values[s], s) for s in node.src], {})
-        values[node] = value
-    return [_whole(values[root], root) for root in graph.roots]
-
-
-def _whole(value: Array, node: Node) -> Array:
-    return value if np.shape(value) == node.shape else np.broadcast_to(value, node.shape)
-
-
-def _contents(buffer: Buffer) -> Array:
-    stored = buffer.view()
-    decoded: Array = ops.decode(buffer.numpy() if stored is None else stored, buffer.dtype)
-    return decoded

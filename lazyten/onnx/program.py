@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 import lazyten as lt
+from lazyten.execution.interpreted import TooMuch, once
 from lazyten.onnx.evaluation import NeedsHost, fold, named, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
@@ -26,6 +27,9 @@ from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
 from lazyten.storage import levels, tracing
+
+MET = 1 << 12
+"""Shapes of inputs that came once are remembered."""
 
 
 class Alone:
@@ -71,6 +75,7 @@ class Program:
         self.numbers = count()
         self.defaults = frozenset(x.name for x in graph.inputs)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._met: OrderedDict[Any, None] = OrderedDict()
         self._bodies: dict[Graph, Program] = {}
         for node in self.nodes:
             for value in node.attributes.values():
@@ -86,6 +91,8 @@ class Program:
         if plan is not None and plan.whole is not None:
             return self._whole(plan.whole, feeds)
         environment: Environment = {**self.constants, **feeds}
+        if plan is None and (found := self._at_once(key, feeds)) is not None:
+            return found
         if plan is None:
             plan = self._plans[key] = Plan(_Planner(self, environment).plan())
             drop_oldest(self._plans, len(self.nodes))
@@ -95,6 +102,23 @@ class Program:
             for step in plan.steps:
                 step.run(environment)
         return [environment[name] for name in self.graph.outputs]
+
+    def _at_once(self, key: Any, feeds: Mapping[str, Value]) -> list[Value] | None:
+        """The outputs for inputs of new shapes, which may never come again, interpreted; None where
+        that takes too long, for the first shapes, and for those that came before."""
+        if not self._plans or key in self._met or tracing.current() is not None \
+                or levels.under_way() or any(isinstance(x, lt.Tensor) and x.requires_grad
+                                             for x in feeds.values()):
+            return None
+        self._met[key] = None
+        while len(self._met) > MET:
+            self._met.popitem(last=False)
+        planner = _Once(self, {**self.constants, **feeds})
+        try:
+            planner.plan()
+        except TooMuch:
+            return None
+        return [planner.environment[name] for name in self.graph.outputs]
 
     def _whole(self, compiled: Compiled, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs of the one program that there is to run."""
@@ -278,6 +302,17 @@ class _Recorder(_Planner):
 
     def _end_segment(self) -> None:
         """All of it belongs to the graph around it."""
+
+
+class _Once(_Planner):
+    """Goes through the nodes of a call whose like may never come again: nothing is compiled."""
+
+    def _end_segment(self) -> None:
+        wanted = {name: x for name, x in self.found.items() if name and self.uses[name] > 0}
+        with once():
+            _compute(list(wanted.values()))
+        self.environment.update(wanted)
+        self.recorded, self.found = [], {}
 
 
 def _recorded(program: Program, given: Mapping[str, Value]) -> list[Value]:

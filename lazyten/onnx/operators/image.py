@@ -74,7 +74,10 @@ def resize(x: T, roi: Array | None = None, scales: Array | None = None,
            exclude_outside: int = 0, extrapolation_value: float = 0.0,
            keep_aspect_ratio_policy: str = "stretch", mode: str = "nearest",
            nearest_mode: str = "round_prefer_floor") -> T:
-    """Larger or smaller along axes: each axis is multiplied by a matrix of weights."""
+    """Larger or smaller along axes: each axis is multiplied by a matrix of weights, in 32 bits at
+    least. The standard does not say how whole numbers are rounded; as in onnxruntime their fraction
+    goes, once all axes are done."""
+    dtype = x.dtype
     chosen = [axis % x.ndim for axis in (range(x.ndim) if axes is None else axes)]
     plan = sizes_of(tuple(x.shape), chosen, scales, sizes, keep_aspect_ratio_policy)
     regions = None if roi is None or not roi.size else roi.reshape(2, -1).T.tolist()
@@ -86,16 +89,14 @@ def resize(x: T, roi: Array | None = None, scales: Array | None = None,
         if isinstance(found[0], np.ndarray) and found[0].ndim == 1:
             x = x.index_select(axis, lt.tensor(found[0], device=x.device))
         elif found[0] is not None:
-            weights = lt.tensor(found[0].astype(np.float32), device=x.device).to(
-                x.dtype if x.is_floating_point() else lt.float32)
-            moved = x.movedim(axis, -1).to(weights.dtype) @ weights.mT
-            x = moved.movedim(-1, axis) if x.is_floating_point() else \
-                moved.movedim(-1, axis).round().to(x.dtype)
+            wide = lt.float64 if dtype is lt.float64 else lt.float32
+            weights = lt.tensor(found[0].astype(np.float32), device=x.device).to(wide)
+            x = (x.movedim(axis, -1).to(wide) @ weights.mT).movedim(-1, axis)
         if coordinate_transformation_mode == "tf_crop_and_resize":
             beyond = lt.tensor(found[1], device=x.device).reshape(
                 [-1 if j == axis else 1 for j in range(x.ndim)])
             outside = beyond if outside is None else outside | beyond
-    return x if outside is None else lt.where(outside, extrapolation_value, x).to(x.dtype)
+    return (x if outside is None else lt.where(outside, extrapolation_value, x)).to(dtype)
 
 
 @operator("Resize", since=10, host="scales")
