@@ -143,18 +143,47 @@ def _pad(node: Node, a: Interval) -> Interval:
 def _where(node: Node, a: Interval, b: Interval) -> Interval:
     """What is chosen where it compares with constants, as the condition says, is as these allow."""
     low, high = a
-    conditions = [node.src[0]]
-    while conditions:
-        condition = conditions.pop()
-        if condition.op is Op.AND:
-            conditions += condition.src
-        elif condition.op is Op.CMPLT:
-            left, right = condition.src
-            if left is node.src[1] and right.op is Op.CONST:
-                high = min(high, int(right.value) - 1)
-            elif right is node.src[1] and left.op is Op.CONST:
-                low = max(low, int(left.value) + 1)
+    given = _given(node.src[0])
+    for condition in given:
+        if condition.op is not Op.CMPLT:
+            continue
+        left, right = condition.src
+        limit = right if right.op is Op.CONST else left
+        compared = _chosen(left if limit is right else right, given)
+        is_chosen, inverted = compared is node.src[1], _are_complements(compared, node.src[1])
+        if limit.op is not Op.CONST or not (is_chosen or inverted):
+            continue
+        most = limit is right
+        end = int(limit.value) + (-1 if most else 1)
+        if most is is_chosen:
+            high = min(high, end if is_chosen else ~end)
+        else:
+            low = max(low, end if is_chosen else ~end)
     return (min(low, b[0]), max(high, b[1])) if low <= high else b
+
+
+def _given(condition: Node) -> set[Node]:
+    """All that is true where a condition is."""
+    given, waiting = set[Node](), [condition]
+    while waiting:
+        part = waiting.pop()
+        given.add(part)
+        if part.op is Op.AND:
+            waiting += part.src
+    return given
+
+
+def _chosen(node: Node, given: set[Node]) -> Node:
+    """What a value is where these are true."""
+    while node.op is Op.WHERE and node.src[0] in given:
+        node = node.src[1]
+    return node
+
+
+def _are_complements(one: Node, other: Node) -> bool:
+    """Whether one number is -1 less the other."""
+    return one.dtype.kind == "i" and (
+        one.op is Op.NOT and one.src[0] is other or other.op is Op.NOT and other.src[0] is one)
 
 
 def _same(node: Node, a: Interval) -> Interval:

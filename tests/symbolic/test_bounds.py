@@ -54,7 +54,11 @@ def integer_expressions(draw: st.DrawFn, ranges: list[Node]) -> Node:
             which = draw(st.sampled_from([Op.AND, Op.OR, Op.XOR, Op.MAX, Op.CMPLT, Op.CMPNE]))
             bools += [elementwise(which, p, q), elementwise(Op.NOT, p)]
         else:
-            made.append(elementwise(Op.WHERE, p, a, b))
+            chosen = draw(st.sampled_from([a, op(Op.NOT, a)]))
+            compared = draw(st.sampled_from([a, op(Op.NOT, a), made[-1]]))
+            sides = draw(st.permutations([compared, const(draw(constants), dtype)]))
+            p = elementwise(Op.AND, p, op(Op.CMPLT, *sides))
+            made.append(elementwise(Op.WHERE, p, chosen, b))
     return draw(st.sampled_from([made[-1], bools[-1]]))
 
 
@@ -113,6 +117,11 @@ def test_bounds_contain_every_value_of_a_reduction(combiner: Op) -> None:
 
 i, j = loop(0, 10), loop(1, 8)
 byte = loaded(dt.uint8)
+anything = loaded(dt.int64)
+inverse = op(Op.NOT, anything)
+inside = elementwise(Op.AND, op(Op.CMPLT, -1, anything), op(Op.CMPLT, anything, 9))
+clamped = elementwise(Op.WHERE, inside, anything, index(0))
+twice = elementwise(Op.AND, inside, op(Op.CMPLT, clamped, 5))
 
 TIGHT: list[tuple[Node, tuple[int, int]]] = [
     (i, (0, 9)), (index(-4), (-4, -4)), (op(Op.ADD, i, j), (0, 16)), (op(Op.SUB, i, j), (-7, 9)),
@@ -127,6 +136,10 @@ TIGHT: list[tuple[Node, tuple[int, int]]] = [
     (op(Op.CMPNE, i, 10), (1, 1)), (op(Op.CMPNE, i, i), (0, 1)), (cast(i, dt.int8), (0, 9)),
     (cast(i, dt.bool_), (0, 1)), (cast(op(Op.ADD, i, 1), dt.bool_), (1, 1)),
     (elementwise(Op.WHERE, op(Op.CMPLT, i, 3), j, op(Op.NEG, j)), (-7, 7)),
+    (clamped, (0, 8)), (elementwise(Op.WHERE, twice, anything, index(0)), (0, 4)),
+    (elementwise(Op.WHERE, inside, inverse, index(2)), (-9, 2)),
+    (elementwise(Op.WHERE, op(Op.CMPLT, inverse, index(-5)), anything, index(0)),
+     (0, limits(dt.int64)[1])),
     (byte, (0, 255)), (op(Op.ADD, byte, 1), (0, 255)), (op(Op.IDIV, byte, 2), (0, 127)),
     (cast(cast(byte, dt.INDEX), dt.int8), (-128, 127)),
     (make(Op.ACCUMULATE, dt.INDEX, (op(Op.SUB, i, j), j), Op.ADD), (-56, 72)),

@@ -42,8 +42,8 @@ def test_steps_do_what_they_do_where_nothing_is_looked_up(how: str) -> None:
                                  "checkpointed", "hooked", "leaf hooked"])
 def test_a_known_step_works_out_no_node(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    work_out = node._shape_of
-    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
     counts = []
     for _, _ in zip(range(16), trained(lt, [], how), strict=False):
         counts.append(len(made))
@@ -303,8 +303,8 @@ def test_hooks_of_another_model_do_not_work_steps_out_anew(
     kept = hooked_elsewhere(how)
     w = lt.ones(4, requires_grad=True)
     made: list[int] = []
-    work_out = node._shape_of
-    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
     counts = []
     for _ in range(12):
         loss = (w * 3).sigmoid().square().sum()
@@ -343,8 +343,8 @@ def test_numbers_of_numpy_that_change_are_looked_up_as_pythons(
         monkeypatch: pytest.MonkeyPatch) -> None:
     w = lt.ones(4, requires_grad=True)
     made: list[int] = []
-    work_out = node._shape_of
-    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
     counts = []
     for step in range(16):
         weight = np.cos(0.1 * step)

@@ -110,14 +110,14 @@ def test_a_step_whose_values_become_leaves_is_known(monkeypatch: pytest.MonkeyPa
 
 def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
-    work_out = node._shape_of
+    work_out = node.shape_of
 
     def counted(*args: Any) -> Any:
         nonlocal made
         made += 1
         return work_out(*args)
 
-    monkeypatch.setattr(node, "_shape_of", counted)
+    monkeypatch.setattr(node, "shape_of", counted)
     counts = []
     for _ in trained(8, lambda loss: loss.item()):
         counts.append(made)
@@ -129,8 +129,8 @@ def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPat
 
 def test_each_device_has_a_frame_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    work_out = node._shape_of
-    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
     w = lt.ones(3, device="interpreter", requires_grad=True)
     x = lt.tensor([1.0, 2.0, 3.0], device="interpreter")
     total, counts, used = lt.zeros(2, device="cpu").realize(), [], set()
@@ -197,8 +197,8 @@ def test_memory_that_others_write_to_is_read_when_an_operation_is_called() -> No
 def test_a_step_of_any_kind_is_known(steps: Callable[[], Iterator[None]], most: int,
                                      monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    work_out = node._shape_of
-    monkeypatch.setattr(node, "_shape_of", lambda *args: made.append(1) or work_out(*args))
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
     counts = []
     for _, _ in zip(range(12), steps(), strict=False):
         counts.append(len(made))
