@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from lazyten.autodiff.gradient import vjp
 from lazyten.autodiff.vmap_rules import SAME_FOR_ALL, VMAP
 from lazyten.ir import dtype as dt
 from lazyten.ir.arguments import IndexBound
+from lazyten.ir.collective import Sharding
 from lazyten.ir.evaluation import evaluate
 from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Slot
@@ -143,6 +145,25 @@ def test_the_gradient_rule_of_a_composite_is_batched(function) -> None:
         leaf = one.leaf(values[i])
         expected, = one.gradients(function(leaf), cotangent[i])
         np.testing.assert_allclose(found[i], expected, rtol=1e-13, atol=1e-15)
+
+
+class Pair:
+    """A group of two ranks."""
+
+    rank, size = 0, 2
+
+
+@pytest.mark.parametrize(("op", "axis"), [
+    *((op, axis) for op in (Op.SHARD, Op.JOINED, Op.OWN) for axis in (0, 1)),
+    (Op.JOINED, None), (Op.OWN, None)], ids=str)
+def test_ranks_share_out_the_same_axis_of_all_examples(op: Op, axis: int | None) -> None:
+    among = Sharding(Pair(), axis, "cpu", number=3)  # type: ignore[arg-type]
+    x = array_node(0, np.zeros((2, 6)), dt.float64)
+    node = make(op, x.dtype, (x,), among)
+    examples = reshape(make(Op.BUFFER, dt.float64, (), Slot(1, SIZE * x.numel)), (SIZE, x.numel))
+    found, = batch([node], {unshaped(x): examples}, SIZE)
+    assert found is not None and (found.op, found.shape) == (op, (SIZE, *node.shape))
+    assert found.arg == replace(among, axis=None if axis is None else axis + 1)
 
 
 def test_nothing_is_made_of_what_is_the_same_for_all() -> None:

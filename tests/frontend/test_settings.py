@@ -17,7 +17,7 @@ from lazyten.ir.node import const
 from lazyten.storage.device import executor
 
 ROOT = Path(__file__).parents[2]
-OF_OTHERS = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "CC", "TORCH_HOME"}
+OF_OTHERS = {"OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "CC", "TORCH_HOME", "LOCAL_WORLD_SIZE"}
 """Variables of other programs' that are looked at."""
 CHANGE_NOTHING = {"set_autocast_cache_enabled", "set_flush_denormal", "set_num_interop_threads",
                   "set_rng_state", "set_deterministic_debug_mode", "set_warn_always"}

@@ -72,10 +72,10 @@ def together(kind: str) -> Build:
                                         else x), x.shape)
 
 
-def shared_out(x: Node) -> Node:
-    """The same values: who computes which is the business of lazyten/sharding."""
-    alone: object = Alone()
-    return make(Op.SHARD, x.dtype, (x,), Sharding(alone, 1, "cpu"))  # type: ignore[arg-type]
+def sharing(op: Op, axis: int | None = 1) -> Build:
+    """The same values: who computes which, and what ranks have, is lazyten/sharding's business."""
+    alone = Sharding(Alone(), axis, "cpu", number=3)  # type: ignore[arg-type]
+    return lambda x: make(op, x.dtype, (x,), alone)
 
 
 def choose(a: Node, b: Node) -> Node:
@@ -124,7 +124,9 @@ ROWS: dict[Op, list[tuple[Build, list[tuple[float, float]]]]] = {
     Op.CONTIGUOUS: [(lambda x: make(Op.CONTIGUOUS, x.dtype, (x,)), [(-2, 2)])],
     Op.COPY: [(lambda x: make(Op.COPY, x.dtype, (x,), ("cpu", "interpreter")), [(-2, 2)])],
     Op.COLLECTIVE: [(together(kind), [(-2, 2)]) for kind in KINDS],
-    Op.SHARD: [(shared_out, [(-2, 2)])],
+    Op.SHARD: [(sharing(Op.SHARD), [(-2, 2)])],
+    **{op: [(sharing(op), [(-2, 2)]), (sharing(op, None), [(-2, 2)])]
+       for op in (Op.JOINED, Op.OWN)},
     Op.LEAF: [(lambda x: make(Op.LEAF, x.dtype, (x,), 77), [(-2, 2)])],
 }
 SHAPE = (2, 3, 4)

@@ -47,8 +47,8 @@ def test_marks_of_refused_modules_leave_functions_as_they_are() -> None:
     def double(x: int) -> int:
         return 2 * x
     assert double(2) == 4
-    with pytest.raises(NotImplementedError, match=r"^distributed\.nn\.all_gather: .*functional"):
-        lt.distributed.nn.all_gather(lt.ones(2))
+    with pytest.raises(NotImplementedError, match=r"^distributed\.rpc\.rpc_sync: .*collectives"):
+        lt.distributed.rpc.rpc_sync("worker1", double, args=(2,))
 
 
 def test_what_programs_import_beside_downloads_is_there() -> None:
