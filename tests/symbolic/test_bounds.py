@@ -137,7 +137,7 @@ TIGHT: list[tuple[Node, tuple[int, int]]] = [
     (cast(i, dt.bool_), (0, 1)), (cast(op(Op.ADD, i, 1), dt.bool_), (1, 1)),
     (elementwise(Op.WHERE, op(Op.CMPLT, i, 3), j, op(Op.NEG, j)), (-7, 7)),
     (clamped, (0, 8)), (elementwise(Op.WHERE, twice, anything, index(0)), (0, 4)),
-    (elementwise(Op.WHERE, inside, inverse, index(2)), (-9, 2)),
+    (elementwise(Op.WHERE, inside, inverse, index(-3)), (-9, -1)),
     (elementwise(Op.WHERE, op(Op.CMPLT, inverse, index(-5)), anything, index(0)),
      (0, limits(dt.int64)[1])),
     (byte, (0, 255)), (op(Op.ADD, byte, 1), (0, 255)), (op(Op.IDIV, byte, 2), (0, 127)),
