@@ -6,7 +6,7 @@ in `vjp_rules.py`; this module only walks, and only between the output and the w
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import reduce
 from itertools import chain
 
@@ -135,9 +135,12 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
         if output in active:
             _accumulate(output, cotangent, found)
     steps: list[Step] = []
+    first = _first_readings(n for n in order if n.op is Op.LEAF and n in active)
     for node in reversed(order):
         total = found.get(node)
-        if total is not None:
+        if total is not None and node in first:
+            _accumulate(first[node], found.pop(node), found)
+        elif total is not None:
             total = found[node] = hooks.passed(node, total)
             with attribute_to(node.place):
                 for source, part in pass_back(node, total, active):
@@ -146,6 +149,14 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
     if observer is not None:
         observer(steps)
     return found
+
+
+def _first_readings(leaves: Iterable[Node]) -> dict[Node, Node]:
+    """Of leaves that are read from several places in memory: the first reading, for the others. A
+    hook is called with the sum."""
+    seen: dict[object, Node] = {}
+    return {n: first for n in leaves
+            if (first := seen.setdefault((n.arg, n.shape, n.dtype), n)) is not n}
 
 
 def _accumulate(source: Node, part: Node, found: dict[Node, Node]) -> None:

@@ -110,19 +110,31 @@ def _analytic(output: Tensor, graph: Node, wanted: Sequence[Node]) -> list[Array
 
 def _numeric(func: Callable[..., Any], inputs: Sequence[Any], place: int, number: int,
              eps: float) -> Array:
-    """The Jacobian by central differences."""
+    """The Jacobian by central differences. The input itself has the other values meanwhile, as
+    `func` may know it otherwise than as its argument: a parameter of a module."""
     x = inputs[place]
-    base = x.detach().numpy().reshape(-1)
+    base = x.detach().numpy().copy()
     columns = []
-    for position in range(base.size):
-        ends = []
-        for step in (eps, -eps):
-            moved = base.copy()
-            moved[position] += step
-            given = list(inputs)
-            given[place] = Tensor._copy_of(moved.reshape(x.shape), x.dtype, x.device, True)
-            output = _floats(func(*given))[number]
-            with no_grad():
-                ends.append(output.detach().numpy().reshape(-1).astype(np.float64))
-        columns.append((ends[0] - ends[1]) / (2 * eps))
+    try:
+        for position in range(base.size):
+            ends = []
+            for step in (eps, -eps):
+                moved = base.copy()
+                moved.flat[position] += step
+                given = [*inputs[:place], _with_values(x, moved), *inputs[place + 1:]]
+                output = _floats(func(*given))[number]
+                with no_grad():
+                    ends.append(output.detach().numpy().reshape(-1).astype(np.float64))
+            columns.append((ends[0] - ends[1]) / (2 * eps))
+    finally:
+        _with_values(x, base)
     return np.stack(columns, 1) if columns else np.zeros((0, 0))
+
+
+def _with_values(x: Tensor, values: Array) -> Tensor:
+    """A tensor that has these values now; a copy of one that shows an element at several places."""
+    if any(n > 1 and not step for n, step in zip(x.shape, x.stride(), strict=True)):
+        return Tensor._copy_of(values, x.dtype, x.device, True)
+    with no_grad():
+        x.detach().copy_(Tensor._copy_of(values, x.dtype, x.device))
+    return x

@@ -752,3 +752,26 @@ def test_what_no_gradient_is_wanted_of_need_not_be_a_tensor_to_be_saved() -> Non
     assert Kept.apply(lt.ones(2), "other").tolist() == [2.0, 2.0]
     with pytest.raises(lt.DTypeError, match="'other' is not a tensor; make it an attribute of"):
         Kept.apply(lt.ones(2, requires_grad=True), "other")
+
+
+def test_gradcheck_gives_the_input_itself_other_values_and_its_own_again() -> None:
+    layer = lt.nn.Linear(2, 3, dtype=lt.float64)
+    x, before = lt.rand(4, 2, dtype=lt.float64), layer.weight.tolist()
+    assert lt.autograd.gradcheck(lambda weight: layer(x), (layer.weight,))
+    assert layer.weight.tolist() == before
+    calls: list[lt.Tensor] = []
+
+    def fails(weight: lt.Tensor) -> lt.Tensor:
+        calls.append(weight)
+        if len(calls) == 4:
+            raise ZeroDivisionError
+        return weight * 2
+    with pytest.raises(ZeroDivisionError):
+        lt.autograd.gradcheck(fails, (layer.weight,))
+    assert layer.weight.tolist() == before
+
+
+def test_gradcheck_takes_views_and_repeated_elements() -> None:
+    whole = lt.rand(3, 4, dtype=lt.float64)
+    turned, row = (x.requires_grad_() for x in (whole.detach().T, whole[:1].expand(3, 4).detach()))
+    assert lt.autograd.gradcheck(lambda a, b: (a @ b).sin(), (turned, row))

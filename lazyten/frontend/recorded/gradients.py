@@ -147,10 +147,12 @@ def _compute_gradients(owners: Sequence[Any]) -> None:
 
 def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -> None:
     """Add the gradients to `.grad` of the leaves, which is known in the frame where there is one. A
-    leaf that was read twice, from other memory, has two."""
-    new = [part for (_, part), owner in zip(parts, owners, strict=True)
-           if owner is not None and owner._grad is None]
-    made = iter(deferred_all(frame, [part.template for part in new]))
+    leaf that has had two ids has two."""
+    new: dict[int, Node] = {}
+    for (_, part), owner in zip(parts, owners, strict=True):
+        if owner is not None and owner._grad is None:
+            new.setdefault(id(owner), part.template)
+    made = iter(deferred_all(frame, new.values()))
     touched = [root]
     for (_, part), owner in zip(parts, owners, strict=True):
         if owner is None:

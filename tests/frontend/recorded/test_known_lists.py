@@ -26,6 +26,7 @@ def test_what_goes_over_all_parameters_is_one_operation(name: str, most: int,
         calls.append(function)
         return found(function, args, kwargs)
     monkeypatch.setattr(lookup, "_found", look)
+    monkeypatch.setattr(lookup, "takers", set[type]())  # classes of other tests
     for _ in range(3):
         for p in model.parameters():
             p.grad = lt.ones(p.shape)
@@ -41,3 +42,36 @@ def test_complex_tensors_are_among_them() -> None:
     assert p.grad.tolist() == pytest.approx([0.3 + 0.4j, 0])
     lt.optim.swa_utils.get_ema_multi_avg_fn(0.5)([p.detach()], [p.grad], None)
     assert p.tolist() == pytest.approx([1.65 + 2.2j, 0])
+
+
+def test_each_leaf_has_its_own_gradient_where_one_was_read_from_several_places() -> None:
+    x, w, v = (lt.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
+    for looks in (False, True, True, False, True):
+        first, h = (x * 2).sum(), x * 3
+        if looks:  # what is recorded after it reads the memory of x anew
+            assert (h.tolist(), x.tolist()) == ([3, 6], [1, 2])
+        (first + (h * w * x).sum() + (v * 5).sum()).backward()
+        assert [t.grad.tolist() for t in (x, w, v)] == [[8, 26], [3, 12], [5, 5]]
+        x.grad = w.grad = v.grad = None
+
+
+def test_a_leaf_that_has_had_two_ids_has_the_gradients_of_both() -> None:
+    w, v = (lt.tensor([3.0, 4.0], requires_grad=True) for _ in range(2))
+    for _ in range(4):
+        x = lt.tensor([1.0, 2.0]).requires_grad_()
+        first = (x * 2).sum()
+        x.requires_grad_(False).requires_grad_()
+        (first + (x * w).sum() + (v * 5).sum()).backward()
+        assert [t.grad.tolist() for t in (x, w, v)] == [[5, 6], [1, 2], [5, 5]]
+        w.grad = v.grad = None
+
+
+def test_a_hook_sees_the_sum_of_what_was_read_from_several_places() -> None:
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    seen: list[list[float]] = []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    for _ in range(4):
+        first, h = (x * 2).sum(), x * 3
+        assert (h.tolist(), x.tolist()) == ([3, 6], [1, 2])
+        (first + (h * x).sum()).backward()
+    assert seen == [[8, 14]] * 4
