@@ -107,7 +107,9 @@ class _Verifier:
                 return True
         position = self._position(address, count)
         conditions = tuple(self.read.node(m) for m in masks)
-        position, = substitute([position], dict.fromkeys(conditions, const(True, dt.bool_)))
+        known = {n: n.src[1] for n in toposort([position])
+                 if n.op is Op.WHERE and n.src[0] in conditions}
+        position, = substitute([position], known | dict.fromkeys(conditions, const(True, dt.bool_)))
         key = position, conditions, size
         if key not in self.known:
             self.known[key] = is_within(position, size, conditions)
