@@ -286,8 +286,9 @@ def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], .
                 for n in _factors(b, lanes.get(b, 1)):
                     if m > 1 and n > 1 and m * n <= model.target.vector_registers:
                         yield ((a, m), (b, n))
-    for chosen in sorted(model.transposing_tiles(lanes), key=lambda c: (c[0].arg.order, c[1])):
-        yield (chosen,)
+    for r, n in sorted(model.transposing_tiles(lanes), key=lambda c: (c[0].arg.order, c[1])):
+        if not overlaps(r, n * lanes.get(r, 1)):
+            yield ((r, n),)
 
 
 def _factors(r: Node, lanes: int) -> Sequence[int]:

@@ -7,7 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from example_counts import examples
 from graphs import compute
+from hypothesis import example, given
+from hypothesis import strategies as st
 from kernel_checks import computed
 from tensor_values import assert_same
 
@@ -34,8 +37,8 @@ def update(shape: tuple[int, int, int], count: int, dtype: DType, combiner: Op |
     places = expand(reshape(buffers[1], (1, count, 1)), values)
     made: Node = scatter(reshape(buffers[0], shape), 1, places, reshape(buffers[2], values),
                          combiner)
-    given = None if decisions is None else Given(decisions)
-    return Kernel("update", (made,), tuple(_inputs(shape, count, dtype)), decisions=given)
+    chosen = None if decisions is None else Given(decisions)
+    return Kernel("update", (made,), tuple(_inputs(shape, count, dtype)), decisions=chosen)
 
 
 def _inputs(shape: tuple[int, int, int], count: int,
@@ -48,16 +51,16 @@ def check(kernel: Kernel, shape: tuple[int, int, int], count: int, combiner: Op 
     """Beside NumPy; one place in seven is outside, and left out."""
     outer, rows, inner = shape
     random = np.random.default_rng(inner)
-    given = [random.integers(0, 3, size).astype(t.numpy) for t, size in kernel.inputs]
-    given[1][:] = random.integers(0, rows, count)
-    given[1][3::7] = rows
-    expected = given[0].reshape(shape).copy()
-    for place, value in zip(given[1], given[2].reshape(outer, count, inner).swapaxes(0, 1),
+    inputs = [random.integers(0, 3, size).astype(t.numpy) for t, size in kernel.inputs]
+    inputs[1][:] = random.integers(0, rows, count)
+    inputs[1][3::7] = rows
+    expected = inputs[0].reshape(shape).copy()
+    for place, value in zip(inputs[1], inputs[2].reshape(outer, count, inner).swapaxes(0, 1),
                             strict=True):
         if place < rows:
             combine = COMBINED[combiner]
             expected[:, place] = value if combine is None else combine(expected[:, place], value)
-    np.testing.assert_array_equal(computed(kernel, given).reshape(shape), expected)
+    np.testing.assert_array_equal(computed(kernel, inputs).reshape(shape), expected)
 
 
 @pytest.mark.parametrize("combiner", COMBINED, ids=str)
@@ -67,6 +70,18 @@ def check(kernel: Kernel, shape: tuple[int, int, int], count: int, combiner: Op 
 def test_updates_are_right_in_vectors(shape: tuple[int, int, int], dtype: DType,
                                       combiner: Op | None) -> None:
     check(update(shape, 20, dtype, combiner), shape, 20, combiner)
+
+
+SIZES = st.sampled_from((1, 2, 3, 4, 8, 9, 16, 17, 32, 33, 100))
+
+
+@given(shape=st.tuples(SIZES, SIZES, SIZES), count=SIZES, combiner=st.sampled_from([*COMBINED]),
+       dtype=st.sampled_from((dt.float32, dt.float64, dt.int64, dt.int32, dt.int8)))
+@example((8, 3, 33), 19, Op.ADD, dt.int64)
+@examples(40)
+def test_updates_of_any_shape_are_right(shape: tuple[int, int, int], count: int,
+                                        combiner: Op | None, dtype: DType) -> None:
+    check(update(shape, count, dtype, combiner), shape, count, combiner)
 
 
 @pytest.mark.parametrize("decisions", ["vector(i0:4)", "tile(i0:2) vector(i502:16)", "tile(i0:2)",
