@@ -241,6 +241,20 @@ def _look(p: Program) -> None:
     p.look(p.y)
 
 
+def _look_at_leaves(p: Program) -> None:
+    """What is recorded afterwards reads them from other places in memory."""
+    p.look(p.y)
+    p.look(p.w)
+    p.look(p.b)
+
+
+def _hook_of_leaf(p: Program) -> None:
+    """One that tells how often it is called, and with what."""
+    for handle in p.handles[1:]:
+        handle.remove()
+    p.handles = [*p.handles[:1], p.w.register_hook(lambda g: p.seen.append(g.sum().item()))]
+
+
 def _masked_write(p: Program) -> None:
     z = p.y.detach() * 2
     z[z > 0.5] = 0
@@ -383,7 +397,7 @@ ACTS: list[Callable[[Program], None]] = [
     _read_kept, _backward, _loss_first, _step, _by_hand, _clear, _zero, _no_grad, _alias, _hook,
     _hooks, _double, _shared, _look, _masked_write, _einsum, _carry, _input_gradient, _function,
     _functions, _checkpoint, _checkpointed_function, _no_graph, _new_leaf, _written_leaf,
-    _attend, _other_memory, _clip, _average, _load]
+    _attend, _other_memory, _clip, _average, _load, _look_at_leaves, _hook_of_leaf]
 
 
 def run(courses: list[list[Callable[[Program], None]]], order: list[int]) -> Values:
