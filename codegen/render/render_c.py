@@ -371,6 +371,10 @@ class _Renderer:
             condition = "" if item.mask is None else f"if ({self.names[item.mask]}) "
             self.line(f"{condition}{self._place_in_memory(address)} = {name};")
             return
+        kind = type_name(dtype, lanes)
+        if item.combiner is not None:  # all places are inside, masked off or not, and differ
+            there = self.let(kind, self._load(Load(value, address)))
+            name = self.let(kind, ROWS[item.combiner](self, dtype, lanes, (there, name)))
         if dtype.kind == "b":
             name = self.let(f"uchar{lanes}", f"as_uchar{lanes}({name} & (char{lanes})(1))")
         if item.mask is not None:

@@ -10,7 +10,7 @@ from example_counts import examples
 from graphs import compute, expressions, leaf
 from guarded_memory import check as check_guarded
 from guarded_memory import leaf as slot_leaf
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numeric_gradients import Inputs, check_gradients
 from slow_rows import slow_but
@@ -614,3 +614,25 @@ def test_places_known_in_advance_may_all_be_one(device: str, dtype: lt.DType, co
     wanted = x.numpy()[:, [2] * count]
     np.testing.assert_array_equal(x[:, at].numpy(), wanted)
     np.testing.assert_array_equal(x[:, at, None].expand(-1, -1, 2).flip(1).numpy()[..., 1], wanted)
+
+
+@given(shape=st.tuples(*[st.integers(1, 9)] * 3), axis=st.integers(0, 2), count=st.integers(1, 12),
+       reduce=st.sampled_from(("sum", "prod", "amax")), seed=st.integers(0, 999),
+       dtype=st.sampled_from((lt.float32, lt.float16, lt.int64, lt.int16, lt.int8)))
+@example(shape=(1, 2, 4), axis=1, count=7, reduce="sum", seed=0, dtype=lt.float32)
+@examples(15)
+def test_values_are_combined_alike_on_all_devices(shape: tuple[int, int, int], axis: int,
+                                                  count: int, reduce: str, seed: int,
+                                                  dtype: Any, device: str) -> None:
+    random = np.random.default_rng(seed)
+    wide = (*shape[:axis], count, *shape[axis + 1:])
+    base, values = (random.integers(-2, 3, s).astype(dtype.numpy) for s in (shape, wide))
+    places = random.integers(0, shape[axis], count)
+    index = lt.tensor(places, device=device).reshape([-1 if a == axis else 1 for a in range(3)])
+    found = lt.tensor(base, device=device).scatter_reduce(
+        axis, index.expand(wide), lt.tensor(values, device=device), reduce)
+    combine = {"sum": np.add, "prod": np.multiply, "amax": np.maximum}[reduce]
+    expected = np.moveaxis(base, axis, 0)
+    for place, value in zip(places, np.moveaxis(values, axis, 0), strict=True):
+        expected[place] = combine(expected[place], value)
+    np.testing.assert_array_equal(found.numpy(), base)
