@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from golden_text import Golden
 from hypothesis import Phase, settings
 
 from lazyten.autodiff import hooks
+from lazyten.execution import interpreted
 from lazyten.execution.plans.varying import forget_families
 from lazyten.storage import frames
 
@@ -109,6 +110,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             names.append(cuda_on_cpu.NAME)
         metafunc.parametrize("device", [pytest.param(n, marks=_needs(n))
                                         for n in dict.fromkeys(names)], scope="session")
+
+
+@pytest.fixture
+def interpreting_as_users_do(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Graphs that come once are interpreted, and none is known from another test."""
+    monkeypatch.delenv("LAZYTEN_INTERPRET")
+    interpreted.forget()
+    yield
+    interpreted.forget()
 
 
 def _needs(name: str) -> Sequence[pytest.MarkDecorator]:

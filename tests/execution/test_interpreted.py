@@ -1,7 +1,7 @@
 """Graphs that come once are interpreted, node by node, in place of being compiled for one run."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,7 @@ import lazyten as lt
 from lazyten.execution import interpreted
 from lazyten.support.errors import ArgumentError, IndexingError
 
-
-@pytest.fixture(autouse=True)
-def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("LAZYTEN_INTERPRET")
-    interpreted.forget()
-    yield
-    interpreted.forget()
+pytestmark = pytest.mark.usefixtures("interpreting_as_users_do")
 
 
 def memory(*shape: int) -> Any:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -16,13 +15,7 @@ from lazyten.execution.node_by_node import sliding, summed, work
 from lazyten.execution.plans.graph import Graph
 from lazyten.ir.evaluation import shear
 
-
-@pytest.fixture(autouse=True)
-def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("LAZYTEN_INTERPRET")
-    interpreted.forget()
-    yield
-    interpreted.forget()
+pytestmark = pytest.mark.usefixtures("interpreting_as_users_do")
 
 
 @given(st.data())

@@ -1,7 +1,6 @@
 """Models that are called with many sizes: what comes once is not compiled."""
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from tensor_values import counted_plans
 
 import lazyten as lt
-from lazyten.execution import interpreted
 
 onnx = onnx_if_there.needed()
 
@@ -18,12 +16,7 @@ helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 
 
-@pytest.fixture(autouse=True)
-def as_users_have_it(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("LAZYTEN_INTERPRET")
-    interpreted.forget()
-    yield
-    interpreted.forget()
+pytestmark = pytest.mark.usefixtures("interpreting_as_users_do")
 
 
 def loaded(nodes: list[Any], shape: list[Any], initializers: dict[str, Any]) -> Any:

@@ -63,10 +63,8 @@ def set_model_state_dict(model: Module, model_state_dict: Mapping[str, Any], *,
     """Have a module load what get_model_state_dict() gave with the same options; gives the names
     that are missing and those that are too many."""
     how, module = _checked(None, options), bare(model)
-    given: State = dict(model_state_dict)
-    if how.broadcast_from_rank0:
-        given = _from_rank_0(given)
-    if how.full_state_dict or how.broadcast_from_rank0:
+    given, is_whole = _given(model_state_dict, how)
+    if is_whole:
         params = dict(module.named_parameters(remove_duplicate=False))
         given = {name: _own(value, params.get(name)) for name, value in given.items()}
     return module.load_state_dict(given, strict=how.strict)
@@ -98,10 +96,7 @@ def set_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Opt
     """Have optimizers load what get_optimizer_state_dict() gave with the same options.
     ArgumentError for a parameter of which it says nothing."""
     how, names = _checked(None, options), _names(model)
-    given: State = dict(optim_state_dict)
-    if how.broadcast_from_rank0:
-        given = _from_rank_0(given)
-    is_whole = how.full_state_dict or how.broadcast_from_rank0
+    given, is_whole = _given(optim_state_dict, how)
     for optimizer in _as_list(optimizers):
         params = _params(optimizer, names)
         numbers = {id(p): number for number, p in enumerate(params)}
@@ -163,6 +158,14 @@ class _Announced:
 
     shape: tuple[int, ...]
     dtype: str
+
+
+def _given(saved: Mapping[str, Any], how: StateDictOptions) -> tuple[State, bool]:
+    """What is loaded, on each rank, and whether its tensors are whole."""
+    given: State = dict(saved)
+    if how.broadcast_from_rank0:
+        given = _from_rank_0(given)
+    return given, how.full_state_dict or how.broadcast_from_rank0
 
 
 def _from_rank_0(given: State) -> State:
