@@ -29,6 +29,7 @@ from lazyten.pytorch.refusals import refused
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import is_grad_enabled
+from lazyten.support.trees import of_kind
 
 globals().update(refused(
     "distributed.fsdp", "fully_shard(module) does what FullyShardedDataParallel does: call it for "
@@ -145,9 +146,7 @@ def _in_type(x: Any, dtype: DType | None) -> Any:
     if isinstance(x, dict):
         return {name: _in_type(value, dtype) for name, value in x.items()}
     if isinstance(x, list | tuple):
-        parts = [_in_type(value, dtype) for value in x]
-        made = getattr(x, "_make", None)
-        return made(parts) if made else type(x)(parts)
+        return of_kind(type(x), [_in_type(value, dtype) for value in x])
     return x
 
 

@@ -32,6 +32,7 @@ from lazyten.sharding.spreading import possible
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
+from lazyten.support.trees import of_kind
 
 Placements = tuple[Placement, ...]
 _numbers = count(1)
@@ -452,11 +453,8 @@ def _wrapped(result: Any, mesh: DeviceMesh, same: dict[int, DTensor]) -> Any:
         return result
     if isinstance(result, Tensor):
         return _result(result, mesh)
-    if isinstance(result, list | tuple):
-        parts = [_wrapped(x, mesh, same) for x in result]
-        made = getattr(result, "_make", None)
-        return made(parts) if made else type(result)(parts) if type(result) in (list, tuple) \
-            else result
+    if type(result) in (list, tuple) or hasattr(result, "_fields"):
+        return of_kind(type(result), [_wrapped(x, mesh, same) for x in result])
     return result
 
 
