@@ -30,6 +30,7 @@ from lazyten.codegen.instructions.instructions import (
     VectorStore,
     Wait,
     WorkItem,
+    instructions_of,
 )
 from lazyten.ir import dtype as dt
 from lazyten.ir.ops import Op
@@ -41,13 +42,32 @@ _NARROW = {dt.int64: dt.int32, dt.uint64: dt.uint32}
 
 def narrow(function: Function) -> Function:
     """The function with 32-bit index arithmetic; only scalars are looked at."""
-    return replace(function, body=_Narrowing().block(function.body))
+    return replace(function, body=_Narrowing(_offsets_of(function)).block(function.body))
+
+
+def _offsets_of(function: Function) -> dict[Value, Bounds]:
+    """For each base of an address the least and the greatest offset that is added to it."""
+    found: dict[Value, Bounds] = {}
+    for item in instructions_of(function.body):
+        for address in _addresses(item):
+            if address.base is not None:
+                low, high = found.get(address.base, (0, 0))
+                found[address.base] = min(low, address.offset), max(high, address.offset)
+    return found
+
+
+def _addresses(item: Instruction) -> tuple[Address, ...]:
+    if isinstance(item, Copy):
+        return item.target, item.source
+    return (item.address,) if isinstance(item, Load | Store) else ()
 
 
 class _Narrowing:
-    """bounds: of values that are narrow. wide: those of them that are cast where the walk is."""
+    """offsets: added to each base. bounds: of values that are narrow. wide: those of them that are
+    cast where the walk is."""
 
-    def __init__(self) -> None:
+    def __init__(self, offsets: dict[Value, Bounds]) -> None:
+        self.offsets = offsets
         self.bounds: dict[Value, Bounds] = {}
         self.wide: set[Value] = set()
 
@@ -131,9 +151,15 @@ class _Narrowing:
         return value
 
     def _address(self, address: Address, out: Block) -> Address:
-        """With a base of 32 bits, if base and offset are added in as many."""
+        """With a base of 32 bits, if base and offset are counts that are added in as many.
+
+        Where one may be below 0 they are added in 64: renderers have unsigned integers of 32 bits,
+        whose sum is the position, but NVIDIA's compiler computes an address from that of an element
+        nearby, which need not be one where that is left out.
+        """
         if address.base in self.bounds:
-            if not INT32[0] <= address.offset <= INT32[1]:
+            low, high = self.offsets[address.base]
+            if self.bounds[address.base][0] < 0 or low < 0 or high > INT32[1]:
                 return address._replace(base=self._whole(address.base, out))
             return address._replace(base=_narrowed(address.base))
         if address.vector in self.bounds:

@@ -271,8 +271,7 @@ class _Renderer:
         return base if not offset else f"{base} {'-' if offset < 0 else '+'} {abs(offset)}"
 
     def pointer(self, address: Address, more: int = 0) -> str:
-        """To the same element. The sum is in parentheses: a base of 32 bits that is below 0 gives a
-        position only once the offset is added."""
+        """To the same element. Base and offset are added first, as counts of elements."""
         place = self.place(address, more)
         array = f"{'l' if address.is_local else 'p'}{address.slot}"
         return f"{array} + {place if place.isalnum() else f'({place})'}"

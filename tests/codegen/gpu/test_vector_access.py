@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from unittest import mock
 
@@ -161,12 +162,25 @@ def test_the_rows_of_a_softmax_are_read_by_fours() -> None:
 
 
 def test_the_position_of_a_vector_is_added_up_before_it_is_a_pointer() -> None:
-    """It is a number of 32 bits, and rows from the last one up have a base below 0."""
+    """Rows from the last one up have a base below 0, which no unsigned number of 32 bits is."""
     kernel = case(lambda a: a.flip(0) * 2, zeros(64, 64)).kernel
     text = generate(decided(kernel, "vector(i1:4) parallel(i0*i1:1)"), CUDA).source
     down, = re.findall(r"uint (\w+) = \w+ \* \(-64u\);", text)
     base, = re.findall(rf"uint (\w+) = {down} \+ \w+;", text)
-    assert f"(p1 + ({base} + 4032))" in text
+    wide, = re.findall(rf"ulong (\w+) = \(ulong\)\(long\)\(int\){base};", text)
+    assert f"(p1 + ({wide} + 4032))" in text
+
+
+@pytest.mark.parametrize("value", [lambda x: lt.nn.functional.pad(x.flip(1), (2, 0)),
+                                   lambda x: lt.nn.functional.max_pool1d(x, 3, 1, 1)])
+def test_an_element_beside_one_that_is_left_out_has_an_address_of_its_own(
+        value: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    """In 32 unsigned bits what is left out at -1 would be 4 billion elements away, and NVIDIA's
+    compiler counts from there to the neighbours."""
+    text = generate(case(value, zeros(3, 8)).kernel, CUDA).source
+    read = re.findall(r"p1\[(x\d+)[^]]*\]", text)
+    assert read
+    assert all(f"ulong {base} =" in text for base in read)
 
 
 @pytest.mark.parametrize("between", [Barrier(), None])
