@@ -19,6 +19,8 @@ FEW = 64
 MANY = 1 << 20
 """Elements from which on a second kernel costs nothing beside the first."""
 MOST_PARTS = 64
+GROUP = 256
+"""Work items that share a part, where they share in reductions."""
 LEAST_PARTS = 4
 EVEN = 4
 """Equal parts are better than so many times more parts and a rest."""
@@ -37,8 +39,9 @@ MANY_PRODUCTS = 1 << 25
 
 
 def split_reductions(roots: Sequence[Node], items: int = 0) -> list[Node]:
-    """Each REDUCE of at least MANY elements to a few becomes a stored one and a second; where so
-    many work `items` keep the device busy, so do contractions with results for fewer."""
+    """Each REDUCE of at least MANY elements to a few becomes a stored one and a second. Where so
+    many work `items` keep the device busy, few are those whose groups are not so many items, and
+    contractions with results for fewer are two, too."""
     read: dict[Node, int] = {}
 
     def rule(node: Node) -> Node | None:
@@ -47,8 +50,10 @@ def split_reductions(roots: Sequence[Node], items: int = 0) -> list[Node]:
         wanted = _wanted_parts(node, items) if node.src[0].numel >= MANY_PRODUCTS else 1
         if wanted > 1 and node.src[0].numel >= REUSE * _elements_read(node.src[0], read):
             return _in_two(node, wanted, 2)
-        few = node.numel < FEW and node.src[0].numel >= MANY
-        return _in_two(node, MOST_PARTS, LEAST_PARTS) if few else None
+        parts = items // (GROUP * node.numel) if items else MOST_PARTS * (node.numel < FEW)
+        if node.src[0].numel < MANY or parts < LEAST_PARTS:
+            return None
+        return _in_two(node, parts, LEAST_PARTS)
     return rewrite(roots, rule)
 
 

@@ -42,6 +42,9 @@ GROUP = 256
 """Threads of a block: with 255 registers each they still fit."""
 REGISTERS = 64
 """Registers of a thread that a register tile may fill."""
+BUSY_WARPS = 4096
+"""What keeps 128 multiprocessors busy, each half full. It is the same for all GPUs, as the order in
+which sums are added up depends on it."""
 MOST_NAMED = 5
 """Kernels that a message names."""
 
@@ -306,6 +309,7 @@ def target_of(device: Properties) -> Target:
     return Target(f"cuda-sm{device.architecture}", 4, REGISTERS, threads=True, language="cuda",
                   most_lanes=1, work_group=min(GROUP, device.most_threads),
                   local_memory=device.local_memory,
+                  busy_warps=BUSY_WARPS,
                   tensor_cores=tuple(TABLE) if device.architecture >= 80 else (),
                   halves=NativeHalves(halves, halves), async_copies=device.architecture >= 80)
 

@@ -67,6 +67,14 @@ def test_contractions_with_results_for_few_items_are_cut(value: Callable[[], lt.
     assert parts(value(), items=0) == 1
 
 
+@pytest.mark.parametrize(("shape", "wanted"), [
+    ((1 << 22,), 256), ((8, 1 << 18), 32), ((60, 1 << 16), 4), ((128, 1 << 16), 1), ((1 << 19,), 1),
+])
+def test_a_sum_that_groups_share_has_groups_for_the_whole_device(shape: tuple[int, ...],
+                                                                 wanted: int) -> None:
+    assert parts(zeros(*shape).sum(-1)) == wanted
+
+
 def test_what_follows_the_sum_is_in_the_second_kernel() -> None:
     made = plan((zeros(64, 8192) @ zeros(8192, 64) + zeros(64)).relu(), BUSY)
     assert [s.kernel.name for s in made.steps] == ["reduce_64_64_32_256", "reduce_64_64_32"]
