@@ -86,8 +86,9 @@ def stored_values(roots: Sequence[Node], groups: bool = False,
     """The values to store, in the order to compute them: the roots, and what is cheaper stored.
 
     First top-down, as if nothing but the values decided so far were stored; then bottom-up, taking
-    back what is cheap once the values below it are stored. groups: whether work items share in
-    groups what they read. needed: what is stored in any case; see deciding.py.
+    back what is cheap once the values below it are stored; then top-down, as other loops read what
+    those were computed from now. groups: whether work items share in groups what they read. needed:
+    what is stored in any case; see deciding.py.
     """
     model = _Model(roots, groups)
     for node in reversed(model.order):
@@ -100,6 +101,8 @@ def stored_values(roots: Sequence[Node], groups: bool = False,
             model.stored.discard(node)  # reads of what is below change, which is decided already
     for node in reversed(model.order):
         model.count_reads(node)
+        if model.may_store(node) and model.prefers_store(node):
+            model.stored.add(node)
     model.cut_deep_expressions()
     model.cut_wide_expressions()
     for node in needed:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
+from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
 from lazyten.testing import assert_kernels, watch_kernels
 
@@ -28,6 +29,21 @@ def test_a_convolution_is_not_computed_in_the_loops_of_the_zeros_around_it() -> 
     reducing = [step.kernel.outputs for _, made in kernels.schedules for step in made.steps
                 if step.kernel.name.startswith("reduce")]
     assert [(out.shape, out.op is Op.PAD) for out, in reducing] == [((4, 8, 30, 30), False)] * 2
+
+
+def test_means_of_rows_are_not_computed_again_for_each_sum_of_a_column() -> None:
+    """They are cheap in the loops of what they are subtracted from, but for those of the gradient
+    of the scale, which adds rows up."""
+    x, w = (lt.rand(*shape, device="cpu").realize() for shape in ((8, 64, 128), (128, 128)))
+    scale, shift = (lt.ones(128, device="cpu", requires_grad=True) for _ in range(2))
+    with watch_kernels() as kernels:
+        normal = F.layer_norm(x + x @ w, (128,), scale, shift)
+        (normal @ w.T).square().sum().backward()
+        lt.realize(scale.grad, shift.grad)
+    sums = [n for _, made in kernels.schedules for step in made.steps
+            for n in toposort(step.kernel.outputs) if n.op is Op.REDUCE and n.arg[1] == (0, 1)]
+    assert sums
+    assert all(n.op is not Op.REDUCE for n in toposort([s.src[0] for s in sums]))
 
 
 def test_what_is_done_with_sums_of_narrow_products_is_a_kernel_of_its_own() -> None:
