@@ -55,17 +55,22 @@ def grid_candidates(model: Model) -> list[Decisions]:
 
 
 class _Candidates:
-    """rows: output ranges that may be the grid, as no reduction is done without them. rest: other
+    """rows: output ranges that may be the grid, as no reduction is done outside them. rest: other
     output ranges."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.estimate = model, GpuModel(model)
         self.numbers = {load: i for loads in local_loads(model.sink).values()
                         for i, load in enumerate(loads)}
-        self.rows = [r for r in model.shared_outputs
-                     if all(r in body.free for body in model.reductions)]
+        self.rows = [r for r in model.shared_outputs if all(
+            r in body.free or self._is_inside(body, r) for body in model.reductions)]
         self.rest = [r for r in model.outputs if r not in self.rows]
         self.most = model.target.work_group if model.target.local_memory else 1
+
+    def _is_inside(self, body: Body, r: Node) -> bool:
+        """Whether a reduction is done again in each step of another, around which `r` is a loop."""
+        return any(r in other.free and set(other.own) & body.free
+                   for other in self.model.reductions if other is not body)
 
     def gridded(self, decisions: Decisions, last: Node | None = None) -> Decisions:
         """With a grid over the blocks of the rows; `last`: the axis of neighbours."""

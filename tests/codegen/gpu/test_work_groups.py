@@ -236,6 +236,15 @@ def test_local_memory_that_is_too_small_is_named() -> None:
     assert math.prod(r.arg.extent for r in ranges_of([sink])) == 64**3
 
 
+@pytest.mark.opencl
+def test_a_sum_inside_another_leaves_the_outputs_to_work_items() -> None:
+    """It would be done again in each step of the other in any case."""
+    found = case(lambda x, d: (d * (x - x.mean(1, keepdim=True))).sum(0),
+                 np.arange(32, dtype=np.float32).reshape(8, 4), np.eye(8, 4, dtype=np.float32))
+    assert generate(found.kernel, GPU).work_items == (4,)
+    check_results([found])
+
+
 def test_product_kernel_text(golden: Golden) -> None:
     """Tiles in local memory, padded; barriers; neighbours in an operand read by neighbours."""
     kernel = case(lambda a, b: a @ b, zeros(32, 48), zeros(48, 40)).kernel
