@@ -15,6 +15,7 @@ from lazyten.codegen.instructions.vector_access import vector_widths
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import Body
+from lazyten.codegen.targets.target import Target
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
 from lazyten.symbolic.affine import affine
@@ -33,6 +34,27 @@ STEP_UNITS = 14.0
 """One step of combining what the items of a group have, with its barrier."""
 MASK_UNITS = 1.0
 MOST_ACCUMULATORS = 64
+CHAIN = 4
+"""Sums of an item that go on beside each other while one instruction waits for the one before."""
+MOST_CHAINS = 4
+REGISTERS = 65536
+"""Of a multiprocessor, which its groups divide among them."""
+OTHER_REGISTERS = 40
+"""What an item has besides its sums."""
+WAIT_UNITS = 60.0
+"""What a group waits for the others of its items, and for memory, each time it fills local memory:
+groups on the same multiprocessor compute meanwhile."""
+
+
+def load_of(warps: float, sums: int, target: Target) -> float:
+    """The share of the device that so many warps take, of items with so many sums: those that are
+    few keep it busy if each does several things at once."""
+    return max(warps / target.busy_warps, 1 / min(max(sums // CHAIN, 1), MOST_CHAINS))
+
+
+def wait_units(sums: int, size: int) -> float:
+    """Units of a wait of all items of a group, each with so many sums."""
+    return WAIT_UNITS / max(REGISTERS // ((sums + OTHER_REGISTERS) * max(size, 1)), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +122,7 @@ class GpuModel:
                 instances = body.results * math.prod(
                     plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
                 each += outside * instances * (STEP_UNITS * math.log2(across) + BARRIER_UNITS)
-        total: float = each * max(plan.warps / self.model.target.busy_warps, 1.0)
-        return total
+        return each * load_of(plan.warps, plan.accumulators, self.model.target)
 
     def _accesses(self, plan: _Plan) -> float:
         total, bytes_staged = 0.0, 8 * plan.size
@@ -124,7 +145,8 @@ class GpuModel:
             total += times * (VECTOR_LOCAL_UNITS if is_vector else LOCAL_UNITS)
             each, barriers = ((ACCESS_UNITS + LOCAL_UNITS, BARRIER_UNITS) if buffers == 1 else
                               (ASYNC_UNITS, BARRIER_UNITS / 2))
-            total += fills * (barriers + copies * (each + self._filled(access, plan)))
+            waits = wait_units(plan.accumulators, plan.size) / len(plan.staged)
+            total += fills * (barriers + waits + copies * (each + self._filled(access, plan)))
         return total if bytes_staged <= self.model.target.local_memory else math.inf
 
     def _touched(self, access: MemoryAccess, plan: _Plan) -> float:

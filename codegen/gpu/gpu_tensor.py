@@ -15,7 +15,8 @@ from lazyten.codegen.gpu.gpu_model import (
     ASYNC_UNITS,
     BARRIER_UNITS,
     LOCAL_UNITS,
-    MOST_ACCUMULATORS,
+    load_of,
+    wait_units,
 )
 from lazyten.codegen.gpu.local_memory import is_read_in_parts
 from lazyten.codegen.gpu.tensor_tiles import core_for, divides
@@ -27,11 +28,13 @@ from lazyten.ir.node import Node, ranges_of, toposort
 from lazyten.ir.ops import Op
 
 WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (2, 4), (4, 2))
-TILES = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 4))
+TILES = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 4), (4, 8))
 DEPTHS = (1, 2)
 """Instructions after each other on what a group has in local memory."""
 BUFFERS = (2, 3)
 """Arrays that take turns, where local memory is filled by itself."""
+MOST_SUMS = 128
+"""What an item holds of the results: half of the registers that it may have."""
 INSTRUCTION_UNITS = 4.0
 SECTORS = 2.0
 """Units for the memory of a copy."""
@@ -72,7 +75,7 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
     if (sides[0] > row.arg.extent or sides[1] > column.arg.extent or part > inner.arg.extent
             or size > model.target.work_group or memory > model.target.local_memory
             or max(copies) > most_copies
-            or core.size(core.c) * math.prod(tile) > MOST_ACCUMULATORS):
+            or core.size(core.c) * math.prod(tile) > MOST_SUMS):
         return
     blocks = {row: sides[0], column: sides[1]}
     shared = tuple(r for r in rows if r.arg.extent > blocks.get(r, 1))
@@ -103,9 +106,10 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
         each += sum(copies) * (ASYNC_UNITS + SECTORS) + BARRIER_UNITS
     else:
         each += sum(copies) * (ACCESS_UNITS + LOCAL_UNITS + SECTORS) + 2 * BARRIER_UNITS
+    sums, size = p * q * core.size(core.c), core.warp * math.prod(n for _, n in decisions.local)
+    each += wait_units(sums, size)
     own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
     each *= math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
     groups = math.prod(-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)
     warps = groups * math.prod(n for _, n in decisions.local)
-    total: float = each * max(warps / model.target.busy_warps, 1.0)
-    return total
+    return each * load_of(warps, sums, model.target)
