@@ -48,7 +48,7 @@ def check(model: Any, weights: Any, x: Any) -> None:
     np.testing.assert_allclose(model([x])[0], expected(x, weights), rtol=1e-5, atol=1e-6)
 
 
-def test_the_first_sizes_are_compiled_and_others_when_they_come_again() -> None:
+def test_the_first_sizes_are_compiled_and_others_when_they_come_in_turn() -> None:
     model, weights = texts()
     with counted_plans() as made:
         check(model, weights, text(2, 7, 8))
@@ -57,10 +57,28 @@ def test_the_first_sizes_are_compiled_and_others_when_they_come_again() -> None:
         for length in (1, 5, 9, 12, 0):
             check(model, weights, text(2, length, 8))
     assert not made
-    for _ in range(3):
+    counts = []
+    for _ in range(6):
         with counted_plans() as made:
             check(model, weights, text(2, 9, 8))
-        assert len(made) == (_ == 0)
+        counts.append(len(made))
+    assert counts == [0, 0, 1, 0, 0, 0]
+
+
+def test_sizes_that_come_again_now_and_then_are_compiled_when_that_would_have_been_quicker() -> None:
+    model, weights = texts()
+    check(model, weights, text(2, 7, 8))
+    with counted_plans() as made:
+        for _ in range(3):
+            for length in range(10, 20):
+                check(model, weights, text(2, length, 8))
+    assert not made
+    with counted_plans() as made:
+        for length in [*range(20, 25), 10] * 400:
+            model([text(2, length, 8)])
+            if made:
+                break
+    assert made
 
 
 def test_tensors_that_carry_gradients_are_not_interpreted() -> None:
