@@ -28,6 +28,7 @@ from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
 from lazyten.storage import levels, tracing
 
+
 class Alone:
     """A step that is one node, with the values it needs."""
 

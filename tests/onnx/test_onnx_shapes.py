@@ -65,7 +65,7 @@ def test_the_first_sizes_are_compiled_and_others_when_they_come_in_turn() -> Non
     assert counts == [0, 0, 1, 0, 0, 0]
 
 
-def test_sizes_that_come_again_now_and_then_are_compiled_when_that_would_have_been_quicker() -> None:
+def test_sizes_that_come_now_and_then_are_compiled_once_that_would_have_been_quicker() -> None:
     model, weights = texts()
     check(model, weights, text(2, 7, 8))
     with counted_plans() as made:
