@@ -153,6 +153,11 @@ def to_tensor(value: Value, device: str | None) -> Value:
     return value
 
 
+def are_maps(sequence: list[Value]) -> bool:
+    """Whether a sequence, whose elements are of one kind, has maps."""
+    return bool(sequence) and isinstance(sequence[0], dict)
+
+
 def is_known(value: Value) -> bool:
     """Whether a value is on the host, computed."""
     if isinstance(value, list):
