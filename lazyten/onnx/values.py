@@ -16,6 +16,7 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.execution.result_buffers import are_alone
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -60,7 +61,8 @@ class Constant:
         if device == FOLDING:
             return make_tensor(self.array, device)
         if self._tensor is None:
-            self._tensor = make_tensor(self.array, device)
+            with tracing.listening(None):  # a weight, not something that a traced call makes
+                self._tensor = make_tensor(self.array, device)
             if self._tensor.numel() > 1024:
                 self._array = None
         return self._tensor

@@ -12,6 +12,8 @@ import lazyten as lt
 
 onnx = onnx_if_there.needed()
 
+from lazyten.onnx.values import Constant  # noqa: E402
+
 helper: Any = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 
@@ -111,3 +113,10 @@ def test_steps_that_grow_and_values_that_sizes_depend_on() -> None:
         x = text(n)
         np.testing.assert_allclose(model([x])[0], x[x > 0] ** 2, rtol=1e-6)
         np.testing.assert_allclose(model([-x])[0], x[x < 0] ** 2, rtol=1e-6)
+
+
+def test_a_weight_that_a_jitted_call_needs_first_is_not_its_own() -> None:
+    weight = Constant(np.array([1, 2, 3], np.float32))
+    jitted = lt.jit(lambda x: x * weight.tensor(None))
+    for _ in range(2):
+        np.testing.assert_array_equal(jitted(lt.ones(3)).numpy(), [1, 2, 3])
