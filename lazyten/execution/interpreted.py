@@ -47,12 +47,13 @@ PLAN, PLANNED_NODE = 20_000.0, 700.0
 MOST_ONCE, TIMES = 400_000.0, 3
 """Microseconds that a graph which nobody may ask for again is interpreted for, at most; and how
 many times as long as it is to be planned: networks' layers take longer to compile than most graphs
-of as many nodes, and less time than is reckoned here to interpret."""
+of as many nodes, and less time than is reckoned here to interpret. One that came again is
+interpreted until it would have been planned in that time."""
 
 _INTERPRET = EnvVar("LAZYTEN_INTERPRET")
 
 @dataclass(slots=True)
-class _Runs:
+class Runs:
     """Of a graph that is interpreted. count: how often; last: when, by its line's requests; turns:
     how often in turn soon after the time before."""
 
@@ -73,7 +74,7 @@ class Line:
     new: int = 0
     cost: float = 0.0
     planned: set[int] = field(default_factory=set)
-    interpreted: dict[int, _Runs] = field(default_factory=dict)
+    interpreted: dict[int, Runs] = field(default_factory=dict)
 
     def varies(self) -> bool:
         """Whether most graphs are asked for once."""
@@ -90,13 +91,13 @@ class Line:
         self.cost += planning
         return False
 
-    def runs(self, graph: int) -> _Runs:
+    def runs(self, graph: int) -> Runs:
         """Of a graph that is interpreted, this time, too."""
         found = self.interpreted.get(graph)
         if found is None:
             if len(self.interpreted) >= KEPT:
                 self.interpreted.clear()
-            found = self.interpreted[graph] = _Runs(self.requests)
+            found = self.interpreted[graph] = Runs(self.requests)
         else:
             found.turns = found.turns + 1 if self.requests - found.last <= SOON else 0
         found.count, found.last = found.count + 1, self.requests
@@ -121,32 +122,32 @@ def line() -> Line:
 
 
 class TooMuch(Exception):
-    """A graph is to be planned, which was asked for `once`."""
+    """A graph is to be planned, which was asked for as one that comes `seldom`."""
 
 
-class _Once(threading.local):
-    is_asked = False
+class _Seldom(threading.local):
+    times = 0
 
 
-_once = _Once()
+_seldom = _Seldom()
 
 
 @contextmanager
-def once() -> Iterator[None]:
+def seldom(times: int) -> Iterator[None]:
     """Within this block this thread's graphs are interpreted, as nobody may ever ask for them
-    again. TooMuch where that takes as long as it does to compile them, or cannot be; nothing is
-    computed then."""
-    before, _once.is_asked = _once.is_asked, True
+    again. times: how often they came, this time, too. TooMuch where all of these take as long as it
+    does to compile them, or where they cannot be interpreted; nothing is computed then."""
+    before, _seldom.times = _seldom.times, times
     try:
         yield
     finally:
-        _once.is_asked = before
+        _seldom.times = before
 
 
 def pays(device: str, graph: Graph, here: Line) -> bool:
     """Whether a graph that a line asks for is to be interpreted this time."""
-    if _once.is_asked:
-        return _is_quick(device, graph)
+    if _seldom.times:
+        return _is_quick(device, graph, _seldom.times)
     here.requests += 1
     wish = _wish()
     if wish == "never" or not _can_be(device, graph):
@@ -173,15 +174,16 @@ def _can_be(device: str, graph: Graph) -> bool:
         or options.sizes is not None) and is_alone
 
 
-def _is_quick(device: str, graph: Graph) -> bool:
-    """Whether a graph that is asked for once is interpreted, or has a plan. TooMuch if neither."""
+def _is_quick(device: str, graph: Graph, times: int) -> bool:
+    """Whether a graph that came so many times is interpreted, or has a plan. TooMuch if neither."""
     if _wish() == "never" or not _can_be(device, graph):
         raise TooMuch
     if is_known(device, graph):
         return False
     nodes = len(graph.order)
-    most = min(MOST_ONCE, TIMES * (PLAN + PLANNED_NODE * nodes))
-    if work(graph.order) + NODE * nodes > most:
+    planning = PLAN + PLANNED_NODE * nodes
+    most = min(MOST_ONCE, TIMES * planning) if times == 1 else planning
+    if times * (work(graph.order) + NODE * nodes) > most:
         raise TooMuch
     return True
 

@@ -25,6 +25,7 @@ from lazyten.onnx.values import (
     Array,
     Constant,
     Value,
+    are_maps,
     describe,
     is_plain,
     to_array,
@@ -204,7 +205,7 @@ def run_alone(node: Node, values: Sequence[Value], device: str | None, bind: Bin
             found = row.function(*arguments(node, inputs, device), **keywords)
         except NeedsHost:
             found = row.function(*arguments(node, inputs, device, True), **keywords)
-        return [to_tensor(x, device) if not isinstance(x, list) else
+        return [to_tensor(x, device) if not isinstance(x, list) else x if are_maps(x) else
                 [to_tensor(y, device) for y in x] for x in results(node, found)]
 
 

@@ -18,6 +18,7 @@ from lazyten.onnx.values import (
     Constant,
     InputMemory,
     Value,
+    are_maps,
     describe,
     dtype_of,
     is_plain,
@@ -142,7 +143,7 @@ def _map_of(wanted: Input, value: dict[Any, Any]) -> Value:
 def _result(value: Value) -> Any:
     """An output as arrays of its own."""
     if isinstance(value, list):
-        return [_result(x) for x in value]
+        return [*value] if are_maps(value) else [_result(x) for x in value]
     if value is None or isinstance(value, dict):
         return value
     return to_array(value) if isinstance(value, lt.Tensor) else to_array(value).copy()

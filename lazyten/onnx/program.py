@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 import lazyten as lt
-from lazyten.execution.interpreted import TooMuch, once
+from lazyten.execution.interpreted import TURNS, Line, TooMuch, seldom
 from lazyten.onnx.evaluation import NeedsHost, fold, named, record, run_alone
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
@@ -27,9 +27,6 @@ from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
 from lazyten.storage import levels, tracing
-
-MET = 1 << 12
-"""Shapes of inputs that came once are remembered."""
 
 
 class Alone:
@@ -75,7 +72,7 @@ class Program:
         self.numbers = count()
         self.defaults = frozenset(x.name for x in graph.inputs)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
-        self._met: OrderedDict[Any, None] = OrderedDict()
+        self._line = Line()
         self._bodies: dict[Graph, Program] = {}
         for node in self.nodes:
             for value in node.attributes.values():
@@ -87,6 +84,7 @@ class Program:
         """The outputs; `feeds` has the inputs and, of a subgraph, what it captures. kinds: what
         `kind_of` gives for each, in order, if that is known."""
         key = self._key(feeds) if kinds is None else tuple(kinds)
+        self._line.requests += 1
         plan = self._plans.get(key)
         if plan is not None and plan.whole is not None:
             return self._whole(plan.whole, feeds)
@@ -105,15 +103,15 @@ class Program:
 
     def _at_once(self, key: Any, feeds: Mapping[str, Value]) -> list[Value] | None:
         """The outputs for inputs of new shapes, which may never come again, interpreted; None where
-        that takes too long, for the first shapes, and for those that came before."""
-        if not self._plans or key in self._met or tracing.current() is not None \
-                or levels.under_way() or any(isinstance(x, lt.Tensor) and x.requires_grad
-                                             for x in feeds.values()):
+        that takes too long, for the first shapes, and for those that came so often, or in turn,
+        that they are to be compiled."""
+        if not self._plans or tracing.current() is not None or levels.under_way() or any(
+                isinstance(x, lt.Tensor) and x.requires_grad for x in feeds.values()):
             return None
-        self._met[key] = None
-        while len(self._met) > MET:
-            self._met.popitem(last=False)
-        planner = _Once(self, {**self.constants, **feeds})
+        runs = self._line.runs(hash(key))
+        if runs.turns == TURNS:
+            return None
+        planner = _Seldom(self, {**self.constants, **feeds}, runs.count)
         try:
             planner.plan()
         except TooMuch:
@@ -304,12 +302,17 @@ class _Recorder(_Planner):
         """All of it belongs to the graph around it."""
 
 
-class _Once(_Planner):
-    """Goes through the nodes of a call whose like may never come again: nothing is compiled."""
+class _Seldom(_Planner):
+    """Goes through the nodes of a call whose like came so many times, this one, too, and may never
+    come again: nothing is compiled."""
+
+    def __init__(self, program: Program, environment: Environment, times: int) -> None:
+        super().__init__(program, environment)
+        self.times = times
 
     def _end_segment(self) -> None:
         wanted = {name: x for name, x in self.found.items() if name and self.uses[name] > 0}
-        with once():
+        with seldom(self.times):
             _compute(list(wanted.values()))
         self.environment.update(wanted)
         self.recorded, self.found = [], {}

@@ -16,6 +16,7 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.execution.result_buffers import are_alone
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
 Array = np.ndarray[Any, Any]
@@ -60,7 +61,8 @@ class Constant:
         if device == FOLDING:
             return make_tensor(self.array, device)
         if self._tensor is None:
-            self._tensor = make_tensor(self.array, device)
+            with tracing.listening(None):  # a weight, not something that a traced call makes
+                self._tensor = make_tensor(self.array, device)
             if self._tensor.numel() > 1024:
                 self._array = None
         return self._tensor
@@ -151,6 +153,11 @@ def to_tensor(value: Value, device: str | None) -> Value:
     if isinstance(value, np.ndarray) and is_plain(value):
         return make_tensor(value, device)
     return value
+
+
+def are_maps(sequence: list[Value]) -> bool:
+    """Whether a sequence, whose elements are of one kind, has maps."""
+    return bool(sequence) and isinstance(sequence[0], dict)
 
 
 def is_known(value: Value) -> bool:

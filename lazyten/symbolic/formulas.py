@@ -48,17 +48,21 @@ class Samples:
 
         Code is made of a kernel by comparisons of numbers that follow from sizes, and by what they
         leave when divided. A comparison that has the same outcome in all corners of a box has it
-        inside: so the corners must be among the samples. And where all samples leave the same when
-        divided by m, so does what is a sum of differences of samples away from one of them.
+        inside: so there must be a box around these sizes whose corners are among the samples. And
+        where all samples leave the same when divided by m, so does what is a sum of differences of
+        samples away from one of them.
         """
-        columns = list(zip(*self.sizes, strict=True))
-        if not columns or any(not min(c) <= n <= max(c) for c, n in
-                              zip(columns, sizes, strict=True)):
-            return False
-        corners = itertools.product(*((min(c), max(c)) for c in columns))
-        if not all(corner in self.sizes for corner in corners):
-            return False
-        return self._reaches([b - a for a, b in zip(self.sizes[0], sizes, strict=True)])
+        return any(all(a <= n <= b for n, (a, b) in zip(sizes, box, strict=True))
+                   for box in self._boxes) \
+            and self._reaches([b - a for a, b in zip(self.sizes[0], sizes, strict=True)])
+
+    @cached_property
+    def _boxes(self) -> list[list[tuple[int, int]]]:
+        """From where to where each size is, for boxes whose corners are all samples."""
+        pairs = itertools.combinations_with_replacement(self.sizes, 2)
+        boxes = [[(min(c), max(c)) for c in zip(*pair, strict=True)] for pair in pairs]
+        known = set(self.sizes)
+        return [box for box in boxes if known.issuperset(itertools.product(*box))]
 
     @cached_property
     def _steps(self) -> list[list[int]]:
@@ -89,10 +93,17 @@ class Samples:
     @cached_property
     def monomials(self) -> list[Quantity]:
         """Products of sizes and their squares, the simplest first; not 1."""
-        powers = itertools.product(range(MOST_POWER + 1), repeat=len(self.sizes[0]))
-        return [Quantity(tuple(_product(s, p) for s in self.sizes),
-                         lambda sizes, p=p: _product(sizes, p))  # type: ignore[misc]
-                for p in sorted(powers, key=lambda p: (sum(p), p)) if any(p)]
+        return [self._monomial(p) for p in _powers(len(self.sizes[0]), MOST_POWER)]
+
+    @cached_property
+    def products(self) -> list[Quantity]:
+        """Those of different sizes, first each alone: (height + 2) * (width + 2) is a sum of them.
+        """
+        return [self._monomial(p) for p in _powers(len(self.sizes[0]), 1)]
+
+    def _monomial(self, powers: Sequence[int]) -> Quantity:
+        return Quantity(tuple(_product(s, powers) for s in self.sizes),
+                        lambda sizes: _product(sizes, powers))
 
     def extent(self, seen: Numbers) -> Quantity:
         """A number that follows from sizes by a polynomial."""
@@ -145,9 +156,16 @@ class Samples:
                 f for q in (*self.monomials, *others)
                 if (f := _fitted(seen, (q,), len(self.sizes))) is not None]
             if not found:
-                found += [f for pair in itertools.combinations(self.monomials, 2)
-                          if (f := _fitted(seen, pair, len(self.sizes))) is not None]
+                some = *itertools.combinations(self.monomials, 2), self.products, \
+                    self.products[:len(self.sizes[0])]
+                found += [f for of in some if (f := _fitted(seen, of, len(self.sizes))) is not None]
         return found
+
+
+def _powers(sizes: int, most: int) -> list[tuple[int, ...]]:
+    """Of so many sizes, each up to the greatest; not all 0."""
+    found = itertools.product(range(most + 1), repeat=sizes)
+    return sorted((p for p in found if any(p)), key=lambda p: (sum(p), p))
 
 
 def _product(sizes: Sizes, powers: Sequence[int]) -> int:

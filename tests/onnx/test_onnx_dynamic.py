@@ -383,3 +383,17 @@ def test_what_is_not_named_stays_as_it_is() -> None:
 def test_sums_up_to_each_element_are_one_operator() -> None:
     proto = lt.onnx.export(partial(lt.cumsum, dim=1), lt.ones(2, 300))
     assert "CumSum" in {node.op_type for node in proto.graph.node}
+
+
+def test_sizes_that_differ_alike_are_compared_where_that_is_not_too_much() -> None:
+    """Two outputs are fewer than three taps, so that windows slide along them, in any batch."""
+    check(nn.Conv1d(8, 128, 3, padding=1), lambda b, n: [(b, 8, n)],
+          {0: {0: "b", 2: lt.Dim("n", 2, 9)}}, [2, 5], [[1, 2], [3, 9], [300, 2], [5, 3]])
+
+
+def test_what_differs_where_it_is_too_much_to_compare_is_refused() -> None:
+    def products(x: lt.Tensor) -> lt.Tensor:
+        found = x[:, None] * x[None]
+        return (found if x.shape[0] <= 4096 else lt.where(found == found, found, 0.0)).sum(1)
+    with pytest.raises(lt.ArgumentError, match="too much to run"):
+        lt.onnx.export(products, lt.zeros(5), dynamic={0: {0: "n"}})

@@ -23,12 +23,21 @@ def test_polynomials_of_a_size_are_found(number: Callable[[int], int]) -> None:
 
 
 @pytest.mark.parametrize("number", [
-    lambda a, b: a * b, lambda a, b: 4 * a * b + 1, lambda a, b: b * b * a, lambda a, b: a - 2])
+    lambda a, b: a * b, lambda a, b: 4 * a * b + 1, lambda a, b: b * b * a, lambda a, b: a - 2,
+    lambda a, b: (a + 2) * (3 * b + 1)])
 def test_polynomials_of_two_sizes_are_found(number: Callable[[int, int], int]) -> None:
     samples = Samples(TWO)
     seen = tuple(number(a, b) for a, b in TWO)
     assert all(samples.value(seen, (a, b)) == number(a, b)
                for a in range(3, 16) for b in range(9, 34))
+
+
+def test_sums_of_three_sizes_are_found() -> None:
+    samples = Samples(tuple((a, b, 10 + 7 * a + 5 * b + a * b + more)
+                            for a in (0, 1) for b in (0, 1)
+                            for more in (0, 3)))
+    seen = tuple(4 * n + 2 * b + a for a, b, n in samples.sizes)
+    assert samples.value(seen, (1, 0, 18)) == 73
 
 
 @given(st.integers(1, 40), st.integers(2, 64), st.integers(33, 129))
@@ -80,6 +89,12 @@ def test_of_two_sizes_all_corners_must_be_known() -> None:
     assert not Samples(TWO).covers((16, 10))
     even = Samples(((2, 2), (2, 6), (6, 2), (6, 6), (4, 4)))
     assert even.covers((4, 2)) is False and even.covers((4, 4)) and not even.covers((3, 3))
+
+
+def test_a_sample_beside_a_box_leaves_it_one() -> None:
+    assert Samples((*TWO, (15, 41))).covers((4, 10))
+    assert not Samples((*TWO, (15, 41))).covers((4, 36))
+    assert Samples((*TWO, (15, 41))).covers((15, 36))
 
 
 def test_decisions_are_made_smaller_part_by_part() -> None:

@@ -30,28 +30,29 @@ def region_of(size: int) -> Region:
 def samples(regions: Sequence[Region]) -> list[Sequence[tuple[int, ...]]]:
     """Sizes to look at, for some regions of Dims: of each the first that the function takes.
 
-    Around the regions, so that these are inside of what is known; beyond a greatest size only if
-    the function does not mind. The greatest first, as decisions are made for it, then the least,
-    where they must fit, and the greatest again, in case they did not.
+    Around the regions, so that these are inside of what is known, but for those of one size; beyond
+    a greatest size only if the function does not mind. The greatest first, as decisions are made
+    for it, then the least, where they must fit, and the greatest again, in case they did not.
     """
     if all(low == high for low, high in regions):
         return []
-    ends = [(_odd(low - 1, number), _odd(high + 1, -number))
+    ends = [(low, high) if low == high else (_odd(low - 1, -number), _odd(high + 1, number))
             for number, (low, high) in enumerate(regions)]
     inner = [low if low == high else high - number for number, (low, high) in enumerate(regions)]
     least, most = tuple(low for low, _ in ends), tuple(high for _, high in ends)
     rows: list[Sequence[tuple[int, ...]]] = [(most, tuple(inner)), (least,), (most, tuple(inner))]
-    if len(ends) == 2:
+    if len(ends) == 2 and all(low < high for low, high in regions):
         (a, b), (c, d) = ends
         rows += [((a, d),), ((b, c),)]
     for turn, share in enumerate(SHARES):
         rows.append((tuple(low if low == high else _odd(int(low + (high - low) * share), number) + (
-            turn == len(SHARES) - 1) for number, (low, high) in enumerate(ends)),))
+            turn == len(SHARES) - 1 - number) for number, (low, high) in enumerate(ends)),))
     return rows
 
 
 SHARES = (0.31, 0.64, 0.5)
-"""How far between the ends more sizes lie, the last of which are even."""
+"""How far between the ends more sizes lie, at the last an even one of the first Dim, at the last
+but one of the second: what all samples leave when divided, sizes must leave, too."""
 
 
 def _odd(size: int, number: int) -> int:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from weakref import WeakSet
 
-from lazyten.execution.sizes.ahead import Region, region_of, samples
+from lazyten.execution.sizes.ahead import LEAST, Region, region_of, samples
 from lazyten.execution.sizes.planned import Sizes as Computation
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, moved_or_made, toposort
@@ -27,6 +27,9 @@ takes to look at other sizes."""
 MOST_SEEN = 12
 MOST_SIZES = 2
 """With three, formulas would hardly ever be sure."""
+MOST_LEFT_OVER = 2
+"""Numbers beside the sizes that are small, as what strides leave of a length is: each of them is a
+region, so that other formulas need not be sure of it."""
 FAMILIES = 64
 """Those that were used last are kept."""
 ONCE = 4096
@@ -62,12 +65,16 @@ class Family:
             self._find_sizes()
 
     def _find_sizes(self) -> None:
-        """The smallest numbers that tell all others: one of them, or two."""
+        """The smallest numbers that tell all others: one of them, or two, and what strides leave of
+        these."""
         columns = list(zip(*(n.integers for n in self._seen), strict=True))
         left = sorted({c for c in columns if len(set(c)) > 1}, key=lambda c: (max(c), c))
         chosen: list[tuple[int, ...]] = []
-        while left and len(chosen) < MOST_SIZES:
+        while left:
             chosen.append(left[0])
+            small = sum(max(c) < LEAST for c in chosen)
+            if len(chosen) - small > MOST_SIZES or small > MOST_LEFT_OVER:
+                return
             fit = Samples(tuple(zip(*chosen, strict=True)))
             left = [c for c in left if not fit.explains(c)]
         if chosen and not left:

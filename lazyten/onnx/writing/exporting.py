@@ -82,9 +82,11 @@ def model_of(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
     missed = [(sizes, f"where {axes.words(sizes)} the function has other numbers than elsewhere; "
                       f"{HELP}") for sizes in found.fit.missed]
     if found.others or missed:
-        comparison = Comparison(model, inputs)
+        comparison, differ = Comparison(model, inputs), dict[str, list[Any]]()
         for sizes, difference in (*found.others, *missed):
-            comparison.check(found.graphs[sizes], axes.shapes(sizes), difference)
+            differ.setdefault(difference, []).append((found.graphs[sizes], axes.shapes(sizes)))
+        for difference, graphs in differ.items():
+            comparison.check(graphs, difference)
     return model
 
 

@@ -61,6 +61,21 @@ def test_sizes_tell_all_whole_numbers_of_a_graph_or_none() -> None:
             assert family.sizes_of(numbers._replace(integers=tuple(other))) is None, place
 
 
+def test_what_strides_leave_of_a_length_is_told_beside_sizes() -> None:
+    weights = lt.ones(5, 5, 3)
+
+    def strided(x: lt.Tensor) -> lt.Tensor:
+        x = lt.nn.functional.conv1d(x.T[None], weights, stride=2, padding=1).tanh()
+        return lt.nn.functional.conv1d(x, weights, stride=2, padding=1)
+    family = family_of(strided, (30, 41, 43, 56, 58, 61, 67, 100))
+    for n in (31, 44, 65, 90):
+        numbers = taken(strided, n)[1]
+        sizes = family.sizes_of(numbers)
+        assert sizes is not None
+        regions = regions_of(sizes)
+        assert family.ahead(regions) and family.serves(regions)
+
+
 def test_graphs_at_other_sizes_are_what_they_would_be() -> None:
     family = family_of(scaled, SIZES)
     found = family.ahead(regions_of((40,)))

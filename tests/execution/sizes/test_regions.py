@@ -35,5 +35,16 @@ def test_of_two_regions_all_corners_are_looked_at(regions: list[tuple[int, int]]
     assert {*itertools.product(*zip(least, most, strict=True))} - {least, most} <= {*others}
 
 
+@pytest.mark.parametrize("regions", [[(8, 32), (8, 32)], [(33, 128), (8, 32)], [(3, 3), (33, 128)]],
+                         ids=str)
+def test_all_sizes_of_two_regions_are_certain(regions: list[tuple[int, int]]) -> None:
+    known = Samples(tuple(looked_at(*regions)))
+    assert all(map(known.covers, itertools.product(*(range(a, b + 1) for a, b in regions))))
+
+
+def test_of_one_size_no_other_is_looked_at() -> None:
+    assert {a for a, _ in looked_at((3, 3), (33, 128))} == {3}
+
+
 def test_nothing_is_looked_at_where_each_size_is_a_region() -> None:
     assert samples([(4, 4)]) == samples([(4, 4), (7, 7)]) == []
