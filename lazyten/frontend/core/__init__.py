@@ -16,8 +16,6 @@ Files, in reading order:
   gradients flow.
 - size.py: Shapes as users get them.
 - values.py: The values of a tensor: computed, read and printed.
-- stored.py: Values as they are stored: read by the host from several tensors, and made a
-  tensor's.
 - printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
   ones cut.
 - operands.py: What operations take and give: tensors on one device and numbers, as nodes.

@@ -15,6 +15,8 @@ from lazyten.frontend.core.forms import by_form, is_complex
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
 from lazyten.frontend.recorded import families, lifting
+from lazyten.frontend.recorded.courses import NAMES
+from lazyten.frontend.recorded.cuts import cut
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -86,6 +88,16 @@ def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P,
                 return NotImplemented
             raise
     return cast("Callable[P, R]", found)
+
+
+def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The method, looked up as it is, that shows a part of a tensor by an index: what can be cut
+    out of memory needs no looking up."""
+    @wraps(method)
+    def found(self: Any, index: Any) -> Any:
+        view = cut(self, index) if is_on() and not takers else None
+        return method(self, index) if view is None else view
+    return found
 
 
 def as_one(function: Callable[P, R]) -> Callable[P, R]:
@@ -168,7 +180,7 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
         result = families.done(met, function, args, kwargs, frame, operands, _values_of(name))
         if result is not families.MISSING:
             return result
-    elif len(family.names) < families.NAMES:
+    elif len(family.names) < NAMES:
         family.names.append(name)
     return _recorded(frame, function, args, kwargs, operands, name)
 
@@ -224,4 +236,5 @@ def record_methods(owner: type[Any]) -> None:
             if isinstance(method, FunctionType) and (gives_tensors(method)
                                                      or name == "__setitem__"):
                 known = (method, is_special)
-                setattr(part, name, made.setdefault(known, recorded(method, is_special)))
+                looked_up = made.setdefault(known, recorded(method, is_special))
+                setattr(part, name, cutting(looked_up) if name == "__getitem__" else looked_up)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.core.stored import Reader, tensor_of
 from lazyten.frontend.functions import stack, tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.support.errors import DTypeError, FormError, ShapeError
+from lazyten.utils.data.stored import Reader, tensor_of
 
 Rule = Callable[..., Any]
 Rules = dict[Any, Rule]
@@ -120,8 +120,7 @@ def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None =
     values = [*map(reader.values, batch)]
     if len({one.shape for one in values}) != 1:
         return stack(list(batch))  # an error that says so
-    made: Tensor = tensor_of(np.stack(values), batch[0].dtype, batch[0].device)
-    return made
+    return tensor_of(np.stack(values), batch[0].dtype, batch[0].device)
 
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Tensor:

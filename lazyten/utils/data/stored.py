@@ -1,11 +1,11 @@
-"""Values as they are stored: read by the host from several tensors, and made a tensor's."""
+"""Values of examples as they are stored: read by the host from several tensors, and made one's."""
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.core.values import Values
+from lazyten.frontend.tensor import Tensor
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.storage import tracing
@@ -23,16 +23,19 @@ class Reader:
         tracing.refuse(*READING)
         self._known: dict[Storage, tuple[Buffer, Array]] = {}
 
-    def values(self, t: Values[Any]) -> Array:
-        """Those of one, which are computed if they are not there."""
-        known = self._known.get(t._storage) or self._in_memory(t._storage)
+    def values(self, t: Tensor) -> Array:
+        """Those of one, which are computed if they are not there. (Memory that others write to is
+        what they have written.)"""
+        storage = t._storage
+        if storage.shared is not None:
+            return moved_array(storage.shared.array, t._moves)
+        known = self._known.get(storage) or self._in_memory(storage)
         return ops.encode(t._as_array(), t.dtype) if known is None else \
             moved_array(known[1], t._moves)
 
     def _in_memory(self, storage: Storage) -> tuple[Buffer, Array] | None:
-        """Memory of a value that is computed, as an array; None where the host cannot look at it,
-        or others may have written it."""
-        buffer = storage.buffer if storage.shared is None else None
+        """What holds a value, as an array; None where it is not computed, or not by the host."""
+        buffer = storage.buffer
         flat = None if buffer is None else buffer.view()
         if buffer is None or flat is None:
             return None
@@ -40,6 +43,6 @@ class Reader:
         return known
 
 
-def tensor_of(stored: Array, dtype: DType, device: str) -> Any:
+def tensor_of(stored: Array, dtype: DType, device: str) -> Tensor:
     """A tensor with a copy of values as they are stored."""
-    return Values._of(Buffer.from_numpy(stored, dtype, device).node(stored.shape), device)
+    return Tensor._of(Buffer.from_numpy(stored, dtype, device).node(stored.shape), device)
