@@ -46,7 +46,8 @@ def _kind(index: Any, numbers: list[int]) -> Hashable:
         return slice, *[_kind(x, numbers) for x in (index.start, index.stop, index.step)]
     if index is not None:
         numbers.append(index)
-    return type(index)
+    kind: Hashable = index.__class__
+    return kind
 
 
 def cut(x: Any, index: Any) -> Any:
