@@ -310,7 +310,7 @@ def _shrunk(values: Array, spans: Sequence[tuple[int, int]]) -> Array:
 
 
 _OF_ARRAYS: dict[Op, Callable[[Array, Any], Array]] = {
-    Op.RESHAPE: np.reshape, Op.PERMUTE: np.transpose, Op.EXPAND: np.broadcast_to,
+    Op.RESHAPE: np.ndarray.reshape, Op.PERMUTE: np.ndarray.transpose, Op.EXPAND: np.broadcast_to,
     Op.FLIP: np.flip, Op.SHRINK: _shrunk}
 
 

@@ -13,10 +13,9 @@ from typing import Any
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.courses import family_at
-from lazyten.frontend.recorded.regions import Region
+from lazyten.frontend.recorded.regions import Region, is_of_memory
 from lazyten.operators.arrays.indexing import simple
 from lazyten.storage.frames import here
-from lazyten.storage.storage import Storage
 from lazyten.support.location import user_place
 
 
@@ -31,7 +30,10 @@ class Cut:
 
     def met(self, x: Handle[Any]) -> Region | None:
         """What the view is to operations: a region, if what is asked for at this line of the user's
-        begins at another place from turn to turn."""
+        begins at another place from turn to turn, or to read all of the memory would be to compare
+        all that others may have written there."""
+        if x._storage.shared is not None:
+            return Region()
         numbers: list[int] = []
         key = x._storage.shape, x._storage.dtype, _kind(self.index, numbers)
         varies = family_at((Cut, user_place())).meet(here.turn, key, numbers)
@@ -54,10 +56,9 @@ def cut(x: Any, index: Any) -> Any:
     """The view of a tensor that an index shows; None where that takes more than moves."""
     if x.__class__ is not handle.results:
         return None
-    storage = x._storage
-    if storage.__class__ is not Storage or x._lineage is not None or storage.leaf_id is not None \
-            or storage.keeps_graph or storage.was_freed or storage.shared is not None:
+    if not is_of_memory(x):
         return None
+    storage = x._storage
     own = x._moves
     moves = simple(index, x.shape if own else storage._node.shape)
     if moves is None:

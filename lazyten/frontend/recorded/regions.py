@@ -1,8 +1,8 @@
 """Views that begin at another place each time, such as a batch's rows of the data.
 
 In: a view of a tensor in memory, marked by a `Region`. Out: a source with its elements alone, so
-that what reads it is the same wherever the view begins. Such a source is a piece of the memory; so
-only elements in a row are regions, and an operation does with them what it does with the view.
+that what reads it is the same wherever the view begins. Such a source is a piece of the memory, or
+a copy of few elements; an operation does with them what it does with the view.
 """
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from lazyten.ir.node import Node, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.device import executor
 from lazyten.storage.frames import Frame
+from lazyten.storage.shared_memory import SharedMemory, have_same_bits
 from lazyten.storage.storage import Buffer, Piece, Storage
+from lazyten.symbolic.view import moved_array
+
+FEW_BYTES = 1 << 16
+"""Elements of so many bytes are copied in less time than an operation is recorded anew."""
 
 
 class Region:
@@ -24,11 +29,19 @@ class Region:
     template = None
 
     def __init__(self) -> None:
-        self.whole: Buffer | None = None
-        self.part: Piece | None = None
+        self.whole: Buffer | SharedMemory | None = None
+        self.part: Buffer | None = None
 
     def source_in(self, frame: Frame, x: Handle[Any]) -> Node | None:
         """The template of the view's elements; None where they are not simply in memory."""
+        storage = x._storage
+        shared = storage.shared
+        if shared is not None and shared.is_private:
+            storage.refresh()
+            shared = storage.shared
+        if shared is not None:
+            part = self._copied(x, shared) if is_of_memory(x) else None
+            return None if part is None else frame.source_in_graph(part, x.shape)
         whole = in_memory(x)
         if whole is None or whole.device != frame.device:
             return None
@@ -36,13 +49,29 @@ class Region:
             self.whole, self.part = whole, elements(x, whole)
         return None if self.part is None else frame.source_in_graph(self.part, x.shape)
 
+    def _copied(self, x: Handle[Any], shared: SharedMemory) -> Buffer:
+        """What others have written to the view's elements until now, and not to all the rest."""
+        stored, part = moved_array(shared.array, x._moves), self.part
+        known = None if part is None or self.whole is not shared else part.view()
+        if part is None or known is None or not have_same_bits(stored, known.reshape(stored.shape)):
+            storage = x._storage
+            part = Buffer.from_numpy(stored, storage.dtype, storage.device)
+            self.whole, self.part = shared, part
+        return part
+
+
+def is_of_memory(x: Handle[Any]) -> bool:
+    """Whether a tensor is no more to gradients than what is in its memory, or will be."""
+    storage = x._storage
+    return storage.__class__ is Storage and x._lineage is None and not storage.keeps_graph \
+        and storage.leaf_id is None and not storage.retaining and not storage.was_freed
+
 
 def in_memory(x: Handle[Any]) -> Buffer | None:
     """The memory that a tensor is read from; None where it is more than that to gradients, is not
     computed yet, or others see the memory."""
     storage = x._storage
-    if storage.__class__ is not Storage or x._lineage is not None or storage.keeps_graph \
-            or storage.leaf_id is not None or storage.shared is not None or storage.retaining:
+    if storage.shared is not None or not is_of_memory(x):
         return None
     flat = unshaped(storage._node)
     return flat.arg if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer) else None
@@ -55,11 +84,16 @@ def within(x: Any, moves: Moves) -> Any:
     return result
 
 
-def elements(x: Handle[Any], whole: Buffer) -> Piece | None:
-    """The part of memory that has the elements of a view; None where they are not in a row."""
+def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
+    """The part of memory that has the elements of a view, or a copy where they are few, but not in
+    a row, or where no kernel may begin; None where it takes a kernel to copy them."""
     runtime = executor(whole.device)
-    first = x.storage_offset()
-    if not runtime.has_offsets or not x._tracker.is_contiguous or not x.numel() \
-            or first * whole.dtype.itemsize % runtime.alignment:
+    if not x.numel():
         return None
-    return Piece(whole, first, x.numel())
+    first = x.storage_offset()
+    if runtime.has_offsets and x._tracker.is_contiguous \
+            and not first * whole.dtype.itemsize % runtime.alignment:
+        return Piece(whole, first, x.numel())
+    flat = whole.view() if x.numel() * whole.dtype.itemsize <= FEW_BYTES else None
+    return None if flat is None else Buffer.from_numpy(
+        moved_array(flat.reshape(x._storage.shape), x._moves), whole.dtype, whole.device)

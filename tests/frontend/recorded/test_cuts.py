@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensor_values import counted_plans
 
 import lazyten as lt
 from lazyten.frontend.recorded import lookup
 from lazyten.frontend.recorded.cuts import Cut
+from lazyten.storage.shared_memory import SharedMemory
 
 Array = np.ndarray[Any, Any]
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -85,3 +87,52 @@ def test_a_part_that_begins_elsewhere_in_each_step_is_what_is_there() -> None:
         assert (x[i] * x[j]).sum().item() == (values[i] * values[j]).sum()
         expected = values[i, :1] + values[j:j + 1, 1:]
         assert (y[i:i + 1] + x[j:j + 1, 1:]).tolist() == expected.tolist()
+
+
+ARRAYS: dict[str, Callable[[], Array]] = {
+    "in a row": lambda: DATA.copy(), "of other bytes": lambda: DATA.astype(">f4"),
+    "transposed": lambda: DATA.T.copy().T, "with gaps": lambda: np.repeat(DATA, 2, 1)[:, ::2]}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_part_of_shared_memory_is_what_others_have_written_there(name: str) -> None:
+    array = ARRAYS[name]()
+    x = lt.from_numpy(array)
+    for step in range(12):
+        row, own = x[step % 3, 1:], array[step % 3, 1:]
+        before, values = row * 2, own * 2
+        array += 1
+        after = row * 2
+        np.testing.assert_array_equal(row.numpy(), own)
+        row += 0.5
+        assert after.tolist() == (own * 2 - 1).tolist() and before.tolist() == values.tolist()
+        np.testing.assert_array_equal(x.numpy(), array)
+        np.testing.assert_array_equal((x + row.sum()).numpy(), array + own.sum())
+
+
+def test_a_part_of_shared_memory_is_read_without_a_look_at_the_rest(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    array = DATA.copy()
+    x = lt.from_numpy(array)
+
+    def refused(*_: object) -> bool:
+        raise AssertionError("all of it is compared")
+    monkeypatch.setattr(SharedMemory, "holds", refused)
+    for step in range(6):
+        row = x[step % 3]
+        assert row.tolist() == array[step % 3].tolist()
+        assert (row + 1).sum().item() == (array[step % 3] + 1).sum()
+
+
+@pytest.mark.parametrize("shown", [lambda x, i: x[:, i], lambda x, i: x[i]],
+                         ids=["columns", "rows"])
+def test_parts_that_vary_compile_nothing_anywhere(shown: Callable[[Any, int], Any]) -> None:
+    lookup.forget()
+    values = np.arange(60, dtype=np.float32).reshape(12, 5)
+    x = lt.tensor(values)
+    for step in range(12):
+        i = step // 2 if step < 8 else 4  # which has not been there
+        part, own = shown(x, i), shown(values, i)
+        with counted_plans() as made:
+            assert (part * 2).tolist() == (own * 2).tolist()
+        assert step < 8 or not made
