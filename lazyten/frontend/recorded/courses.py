@@ -6,10 +6,9 @@ numbers in each.
 """
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from lazyten.ir.number_tape import exactly
 from lazyten.support.remembered import Remembered
 
 TURNS = 2
@@ -37,6 +36,8 @@ class Course:
         if len(self.now) > len(self.before):
             return []
         before = self.before[len(self.now) - 1]
+        if before == numbers:
+            return []
         return [n for n, (a, b) in enumerate(zip(before, numbers, strict=True)) if a != b]
 
 
@@ -58,15 +59,16 @@ class Family:
     views: set[Hashable] = field(default_factory=set)
     exact: set[Hashable] = field(default_factory=set)
 
-    def meet(self, turn: int, key: Hashable, given: Sequence[int | float]) -> bool:
-        """Note an operation with these numbers; gives whether some of them are known to vary."""
+    def meet(self, turn: int, key: Hashable, numbers: tuple[Hashable, ...]) -> bool:
+        """Note an operation with these numbers, equal for what means the same; gives whether some
+        of them are known to vary."""
         if len(self.courses) >= NAMES:
             for known in (self.courses, self.views, self.exact):
                 known.clear()
         course = self.courses.get(key)
         if course is None:
             course = self.courses[key] = Course(turn, [], [])
-        different = course.differences(turn, tuple(map(exactly, given)))
+        different = course.differences(turn, numbers)
         if different:
             self.varying.update(different)
             if self.turn != turn:

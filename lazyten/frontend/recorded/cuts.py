@@ -36,7 +36,7 @@ class Cut:
             return Region()
         numbers: list[int] = []
         key = x._storage.shape, x._storage.dtype, _kind(self.index, numbers)
-        varies = family_at((Cut, user_place())).meet(here.turn, key, numbers)
+        varies = family_at((Cut, user_place())).meet(here.turn, key, tuple(numbers))
         return Region() if varies else None
 
 

@@ -31,7 +31,7 @@ from lazyten.frontend.recorded.keys import (
 )
 from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
-from lazyten.ir.number_tape import numbers
+from lazyten.ir.number_tape import exactly, numbers
 from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device
@@ -173,7 +173,7 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
     if met is None or met.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
-    if family.meet(here.turn, met.key, met.given):
+    if family.meet(here.turn, met.key, tuple(map(exactly, met.given))):
         for known in family.names:
             _known.drop(known)
         family.names.clear()

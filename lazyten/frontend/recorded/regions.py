@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lazyten.frontend.core.handle import Handle
 from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, unshaped
@@ -87,13 +89,28 @@ def within(x: Any, moves: Moves) -> Any:
 def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
     """The part of memory that has the elements of a view, or a copy where they are few, but not in
     a row, or where no kernel may begin; None where it takes a kernel to copy them."""
+    flat = whole.view()
+    if flat is None:
+        first = x.storage_offset() if x._tracker.is_contiguous else None
+        return _piece(whole, first, x.numel())
+    shown = moved_array(flat.reshape(x._storage.shape), x._moves)
+    distance = _address(shown) - _address(flat)
+    is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
+    found = _piece(whole, distance // flat.itemsize if is_inside else None, shown.size)
+    if found is None and 0 < shown.nbytes <= FEW_BYTES:
+        found = Buffer.from_numpy(shown, whole.dtype, whole.device)
+    return found
+
+
+def _address(array: np.ndarray[Any, Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _piece(whole: Buffer, first: int | None, size: int) -> Piece | None:
+    """So many elements from `first` on, if a kernel may begin there."""
     runtime = executor(whole.device)
-    if not x.numel():
+    if first is None or not size or not runtime.has_offsets \
+            or first * whole.dtype.itemsize % runtime.alignment:
         return None
-    first = x.storage_offset()
-    if runtime.has_offsets and x._tracker.is_contiguous \
-            and not first * whole.dtype.itemsize % runtime.alignment:
-        return Piece(whole, first, x.numel())
-    flat = whole.view() if x.numel() * whole.dtype.itemsize <= FEW_BYTES else None
-    return None if flat is None else Buffer.from_numpy(
-        moved_array(flat.reshape(x._storage.shape), x._moves), whole.dtype, whole.device)
+    return Piece(whole, first, size)

@@ -136,3 +136,18 @@ def test_parts_that_vary_compile_nothing_anywhere(shown: Callable[[Any, int], An
         with counted_plans() as made:
             assert (part * 2).tolist() == (own * 2).tolist()
         assert step < 8 or not made
+
+
+def test_parts_of_any_size_that_begin_elsewhere_in_each_step_are_what_is_there() -> None:
+    values = np.arange(120_000, dtype=np.float32).reshape(6, 20_000) % 1000
+    x = lt.tensor(values)
+    for step in range(12):
+        i = (step * 5 + step // 6) % 5
+        for shown in (lambda x, i=i: x[i], lambda x, i=i: x[i:i + 2],
+                      lambda x, i=i: x[1:, i:i + 4_000], lambda x, i=i: x.T[16 * i],
+                      lambda x, i=i: x[:, :160].T.reshape(40, 24)[i]):
+            part, own = shown(x), shown(values)
+            assert ((part * 2).reshape(-1)[::97].numpy() == (own * 2).reshape(-1)[::97]).all()
+        x *= 0.5
+        values *= 0.5
+        x.realize()
