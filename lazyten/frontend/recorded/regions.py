@@ -91,12 +91,13 @@ def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
     a row, or where no kernel may begin; None where it takes a kernel to copy them."""
     flat = whole.view()
     if flat is None:
-        first = x.storage_offset() if x._tracker.is_contiguous else None
-        return _piece(whole, first, x.numel())
+        offset = x.storage_offset() if x._tracker.is_contiguous else None
+        return _piece(whole, offset, x.numel())
     shown = moved_array(flat.reshape(x._storage.shape), x._moves)
     distance = _address(shown) - _address(flat)
     is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
-    found = _piece(whole, distance // flat.itemsize if is_inside else None, shown.size)
+    first = distance // flat.itemsize if is_inside else None
+    found: Buffer | None = _piece(whole, first, shown.size)
     if found is None and 0 < shown.nbytes <= FEW_BYTES:
         found = Buffer.from_numpy(shown, whole.dtype, whole.device)
     return found
