@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
+
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.courses import family_at
@@ -66,3 +68,16 @@ def cut(x: Any, index: Any) -> Any:
     view: Any = x._moved(*moves) if own else Handle._view(storage, moves, None)
     view._value = Cut(index)
     return view
+
+
+def with_tensors(x: Any, index: Any) -> Any:
+    """An index with tensors in the place of arrays, and lists, of whole numbers, as indexing makes
+    them anyway: what is looked up holds for any numbers in them."""
+    if x.__class__ is not handle.results:
+        return index
+    if index.__class__ is tuple:
+        return tuple([with_tensors(x, e) if e.__class__ in (np.ndarray, list) else e
+                      for e in index])
+    is_array = index.__class__ is np.ndarray and index.dtype.kind == "i" and index.ndim \
+        or index.__class__ is list and {*map(type, index)} == {int}
+    return x._copy_of(index, device=x._storage.device) if is_array else index

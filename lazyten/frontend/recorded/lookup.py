@@ -16,7 +16,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
 from lazyten.frontend.recorded import families, lifting
 from lazyten.frontend.recorded.courses import NAMES
-from lazyten.frontend.recorded.cuts import cut
+from lazyten.frontend.recorded.cuts import cut, with_tensors
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -95,8 +95,10 @@ def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     out of memory needs no looking up."""
     @wraps(method)
     def found(self: Any, index: Any) -> Any:
-        view = cut(self, index) if is_on() and not takers else None
-        return method(self, index) if view is None else view
+        if takers or not is_on():
+            return method(self, index)
+        view = cut(self, index)
+        return method(self, with_tensors(self, index)) if view is None else view
     return found
 
 

@@ -151,3 +151,26 @@ def test_parts_of_any_size_that_begin_elsewhere_in_each_step_are_what_is_there()
         x *= 0.5
         values *= 0.5
         x.realize()
+
+
+LISTED: dict[str, Callable[[list[int]], Any]] = {
+    "a list": lambda i: i, "an array": np.array, "an array of few bytes": lambda i: np.array(
+        i, np.int8), "of two axes": lambda i: np.array([i, i]), "of both axes": lambda i: (i, i),
+    "beside a slice": lambda i: (slice(1, None), np.array(i)), "a mask": lambda i: [
+        j in i for j in range(4)]}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_places_that_are_listed_are_looked_up_for_any_numbers(name: str) -> None:
+    lookup.forget()
+    values = np.arange(16, dtype=np.float32).reshape(4, 4)
+    x = lt.tensor(values)
+    for step in range(8):
+        index = LISTED[name]([step % 4, (3 * step + 1) % 4, -1 - step % 3])
+        with counted_plans() as made:
+            found = (x[index] * 2).sum(0).tolist()
+        assert found == (values[index] * 2).sum(0).tolist()
+        assert name == "a mask" or step < 4 or not made
+    for wrong in ([0, 4], np.array([-5, 1])):
+        with pytest.raises(lt.IndexingError, match="outside axis 0"):
+            x[wrong].tolist()
