@@ -102,6 +102,18 @@ def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return found
 
 
+def setting(method: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+    """The method, looked up as it is, that writes to a part of a tensor by an index."""
+    @wraps(method)
+    def found(self: Any, index: Any, value: Any) -> None:
+        is_known = is_on() and not takers
+        method(self, with_tensors(self, index) if is_known else index, value)
+    return found
+
+
+_BY_INDEX: dict[str, Callable[[Any], Any]] = {"__getitem__": cutting, "__setitem__": setting}
+
+
 def as_one(function: Callable[P, R]) -> Callable[P, R]:
     """A function of tensors, or lists of them, that is looked up as one operation, where each of
     its own would be: it gives tensors, or only writes to them, and looks at no value."""
@@ -239,4 +251,4 @@ def record_methods(owner: type[Any]) -> None:
                                                      or name == "__setitem__"):
                 known = (method, is_special)
                 looked_up = made.setdefault(known, recorded(method, is_special))
-                setattr(part, name, cutting(looked_up) if name == "__getitem__" else looked_up)
+                setattr(part, name, _BY_INDEX[name](looked_up) if name in _BY_INDEX else looked_up)

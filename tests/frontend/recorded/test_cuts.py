@@ -170,7 +170,10 @@ def test_places_that_are_listed_are_looked_up_for_any_numbers(name: str) -> None
         with counted_plans() as made:
             found = (x[index] * 2).sum(0).tolist()
         assert found == (values[index] * 2).sum(0).tolist()
-        assert name == "a mask" or step < 4 or not made
+        with counted_plans() as made_to_write:
+            x[index] = values[index] = step
+            assert x.tolist() == values.tolist()
+        assert name == "a mask" or step < 4 or not made + made_to_write
     for wrong in ([0, 4], np.array([-5, 1])):
         with pytest.raises(lt.IndexingError, match="outside axis 0"):
             x[wrong].tolist()
