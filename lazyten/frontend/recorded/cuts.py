@@ -30,6 +30,10 @@ class Cut:
     def __init__(self, index: Any) -> None:
         self.index = index
 
+    def of_view(self) -> Cut:
+        """The same of a view of the view."""
+        return self
+
     def met(self, x: Handle[Any]) -> Region | None:
         """What the view is to operations: a region, if what is asked for at this line of the user's
         begins at another place from turn to turn, or to read all of the memory would be to compare
@@ -66,7 +70,11 @@ def cut(x: Any, index: Any) -> Any:
     if moves is None:
         return None
     view: Any = x._moved(*moves) if own else Handle._view(storage, moves, None)
-    view._value = Cut(index)
+    before = x._value
+    if before.__class__ is Region:
+        view._value = Region()
+    else:
+        view._value = Cut((before.index, index) if before.__class__ is Cut else index)
     return view
 
 

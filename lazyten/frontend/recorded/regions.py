@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend.core.handle import Handle
-from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.device import executor
@@ -33,6 +32,10 @@ class Region:
     def __init__(self) -> None:
         self.whole: Buffer | SharedMemory | None = None
         self.part: Buffer | None = None
+
+    def of_view(self) -> Region:
+        """What a view of the view is marked by."""
+        return Region()
 
     def source_in(self, frame: Frame, x: Handle[Any]) -> Node | None:
         """The template of the view's elements; None where they are not simply in memory."""
@@ -77,13 +80,6 @@ def in_memory(x: Handle[Any]) -> Buffer | None:
         return None
     flat = unshaped(storage._node)
     return flat.arg if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer) else None
-
-
-def within(x: Any, moves: Moves) -> Any:
-    """A view of a region, which is one itself."""
-    result = x._moved(*moves)
-    result._value = Region()
-    return result
 
 
 def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:

@@ -177,3 +177,17 @@ def test_places_that_are_listed_are_looked_up_for_any_numbers(name: str) -> None
     for wrong in ([0, 4], np.array([-5, 1])):
         with pytest.raises(lt.IndexingError, match="outside axis 0"):
             x[wrong].tolist()
+
+
+@pytest.mark.parametrize("shown", [
+    lambda x, i: x[i][2:4], lambda x, i: x[i:i + 2].T, lambda x, i: x[i:i + 2][:, 1],
+    lambda x, i: x[i][1], lambda x, i: x.T[1:][:, i].reshape(2, -1)])
+def test_views_of_parts_that_vary_compile_nothing(shown: Callable[[Any, int], Any]) -> None:
+    lookup.forget()
+    values = np.arange(72, dtype=np.float32).reshape(12, 6)[:, :5]
+    x = lt.tensor(values)
+    for step in range(10):
+        part, own = shown(x, step), shown(values, step)
+        with counted_plans() as made:
+            assert (part + 1).tolist() == (own + 1).tolist()
+        assert step < 4 or not made
