@@ -13,7 +13,7 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.forms import by_form, is_complex
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
+from lazyten.frontend.core.overriding import NOT_TAKEN, has_override, meet, taken_over, takers
 from lazyten.frontend.recorded import families, lifting
 from lazyten.frontend.recorded.courses import NAMES
 from lazyten.frontend.recorded.cuts import cut, with_tensors
@@ -95,7 +95,7 @@ def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     out of memory needs no looking up."""
     @wraps(method)
     def found(self: Any, index: Any) -> Any:
-        if takers or not is_on():
+        if not is_on() or takers and has_override(_entries(self, index)):
             return method(self, index)
         view = cut(self, index)
         return method(self, with_tensors(self, index)) if view is None else view
@@ -106,9 +106,15 @@ def setting(method: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any]
     """The method, looked up as it is, that writes to a part of a tensor by an index."""
     @wraps(method)
     def found(self: Any, index: Any, value: Any) -> None:
-        is_known = is_on() and not takers
-        method(self, with_tensors(self, index) if is_known else index, value)
+        if is_on() and not (takers and has_override((value, *_entries(self, index)))):
+            index = with_tensors(self, index)
+        method(self, index, value)
     return found
+
+
+def _entries(x: Any, index: Any) -> tuple[Any, ...]:
+    """What may take indexing over."""
+    return x, *(index if isinstance(index, tuple) else (index,))
 
 
 _BY_INDEX: dict[str, Callable[[Any], Any]] = {"__getitem__": cutting, "__setitem__": setting}

@@ -191,3 +191,20 @@ def test_views_of_parts_that_vary_compile_nothing(shown: Callable[[Any, int], An
         with counted_plans() as made:
             assert (part + 1).tolist() == (own + 1).tolist()
         assert step < 4 or not made
+
+
+def test_a_class_that_takes_operations_over_is_asked_for_its_own_parts_alone() -> None:
+    asked: list[str] = []
+
+    class Asked(lt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (),
+                               kwargs: Any = None) -> Any:
+            asked.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x, own = lt.tensor(DATA), lt.tensor(DATA).as_subclass(Asked)
+    assert type(x[1]._value) is Cut and not asked
+    assert type(own[1]) is Asked and own[[0, 1], 2].tolist() == [2, 6]
+    place = lt.tensor([1]).as_subclass(Asked)
+    assert x[np.array([0]), place].tolist() == [1] and asked.count("__getitem__") == 3
