@@ -73,8 +73,9 @@ class Attributes:
         """What is in a table: Python asks here for what it found nowhere else."""
         own = self.__dict__
         for table in TABLES:
-            if name in own.get(table, ()):
-                return own[table][name]
+            found = own.get(table)
+            if found and name in found:
+                return found[name]
         hint = "" if "_parameters" in own or not name.startswith("_") else \
             "; its __init__ must call super().__init__() first"
         raise ModuleAttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")

@@ -105,11 +105,39 @@ class Module(StateMethods):
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Every parameter once; those of modules below, too, if `recurse`."""
+        if recurse and self._walks_as_usual("named_parameters"):
+            return self._all_in("_parameters")
         return (value for _, value in self.named_parameters(recurse=recurse))
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Every buffer once; those of modules below, too, if `recurse`."""
+        if recurse and self._walks_as_usual("named_buffers"):
+            return self._all_in("_buffers")
         return (value for _, value in self.named_buffers(recurse=recurse))
+
+    def _walks_as_usual(self, name: str) -> bool:
+        """Whether nobody has defined anew what walks through modules, or finds what they have."""
+        kind = type(self)
+        return all(getattr(kind, each) is getattr(Module, each) and each not in self.__dict__
+                   for each in (name, "named_modules", "_named_members"))
+
+    def _all_in(self, table: str) -> Iterator[Any]:
+        """What is in a table of this module and all below it, each once, in the order of
+        named_modules(), without the names that it makes."""
+        modules: set[Module] = set()
+        values: set[int] = set()
+        stack: list[Module] = [self]
+        while stack:
+            module = stack.pop()
+            if module in modules:
+                continue
+            modules.add(module)
+            for value in getattr(module, table).values():
+                if value is not None and id(value) not in values:
+                    values.add(id(value))
+                    yield value
+            if module._modules:
+                stack += [m for m in reversed(module._modules.values()) if m is not None]
 
     def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call `fn` with every module below this one, children first, and then with this one; gives

@@ -67,21 +67,26 @@ class SharedMemory:
         array = self.array
         if part is not None and array.flags.c_contiguous:
             array, values = part(array.reshape(-1)), part(values.reshape(-1))
-        if not array.dtype.isnative:
-            array = array.astype(values.dtype)
-        if array.nbytes <= FEW_BYTES:
-            return array.tobytes() == values.tobytes()
-        bits = np.dtype(f"u{array.itemsize}")
-        array, values = array.view(bits), values.view(bits)
-        if not (array.flags.c_contiguous and values.flags.c_contiguous):
-            return np.array_equal(array, values)
-        array, values = array.reshape(-1), values.reshape(-1)
-        return all(np.array_equal(array[i:i + BLOCK], values[i:i + BLOCK])
-                   for i in range(0, array.size, BLOCK))
+        return have_same_bits(array, values)
 
     def write(self, values: Array) -> None:
         """Let the memory have these values, of its shape."""
         np.copyto(self.array, values, casting="equiv")
+
+
+def have_same_bits(array: Array, values: Array) -> bool:
+    """Whether an array, in any byte order, has the bits of values of the same shape."""
+    if not array.dtype.isnative:
+        array = array.astype(values.dtype)
+    if array.nbytes <= FEW_BYTES:
+        return array.tobytes() == values.tobytes()
+    bits = np.dtype(f"u{array.itemsize}")
+    array, values = array.view(bits), values.view(bits)
+    if not (array.flags.c_contiguous and values.flags.c_contiguous):
+        return np.array_equal(array, values)
+    array, values = array.reshape(-1), values.reshape(-1)
+    return all(np.array_equal(array[i:i + BLOCK], values[i:i + BLOCK])
+               for i in range(0, array.size, BLOCK))
 
 
 ALONE, ALONE_AS_BASE = map(getrefcount, SharedMemory(np.empty(2)[1:])._chain)

@@ -18,6 +18,7 @@ import numpy as np
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.movement import Moves
 from lazyten.ir.node import History, Node, Shape, make, reshape, set_history, unshaped
 from lazyten.ir.ops import Op
 from lazyten.operators.math.gradients import freed, written_over
@@ -27,6 +28,7 @@ from lazyten.storage.shared_memory import SharedMemory
 from lazyten.support.errors import DeviceError, DTypeError
 from lazyten.support.forking import lock
 from lazyten.support.location import user_location
+from lazyten.symbolic.view import moved_array
 
 Array = np.ndarray[Any, Any]
 
@@ -400,17 +402,19 @@ class Storage:
         node = self._node
         return node.value if node.op is Op.CONST and self.shared is None else None
 
-    def read(self, view: Callable[[Array], Array] | None = None) -> Array:
-        """The realized value as a fresh array of compute type, in the natural shape; or what `view`
-        shows of it, of the flat array, without a copy of the rest."""
-        if self.shared is not None or tracing.active is not None:
-            self.refresh()
+    def read(self, moves: Moves = ()) -> Array:
+        """The realized value as a fresh array of compute type, in the natural shape; or what moves
+        show of it, without a copy of the rest. (Memory that is shared has what others wrote.)"""
+        if tracing.active is not None:
+            tracing.touched(self)
             tracing.refuse(*READING)
+        if self.shared is not None:
+            return np.array(ops.decode(moved_array(self.shared.array, moves), self.dtype))
         buffer = self.buffer
         assert buffer is not None, "realize first"
-        if view is not None:
-            flat = buffer.view()
-            return np.array(ops.decode(view(buffer.numpy() if flat is None else flat),
-                                       buffer.dtype))
-        values: Array = ops.decode(buffer.numpy(), buffer.dtype)
-        return values.reshape(self.shape)
+        if not moves:
+            values: Array = ops.decode(buffer.numpy(), buffer.dtype)
+            return values.reshape(self.shape)
+        flat = buffer.view()
+        whole = (buffer.numpy() if flat is None else flat).reshape(self.shape)
+        return np.array(ops.decode(moved_array(whole, moves), buffer.dtype))

@@ -10,7 +10,7 @@ the same: a new View begins only where a reshape (or a shear of padding) does no
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from lazyten.ir import movement
-from lazyten.ir.movement import Shape
+from lazyten.ir.movement import Moves, Shape
 from lazyten.ir.node import Node, elementwise, index
 from lazyten.ir.ops import Op
 from lazyten.symbolic.index_moves import every, inside, source_indices, unflatten
 from lazyten.symbolic.simplify import simplify, simplify_all
 from lazyten.symbolic.strides import Box, coalesced, coordinates, narrowed, reach, row_major
 
-__all__ = ["ShapeTracker", "View", "source_indices"]
+__all__ = ["ShapeTracker", "View", "moved_array", "source_indices"]
 
 Array = np.ndarray[Any, Any]
 
@@ -301,3 +301,24 @@ class ShapeTracker:
         for view in self.views:
             flat = view.read(flat.reshape(-1))
         return flat
+
+
+# ---- arrays --------------------------------------------------------------------------------------
+
+def _shrunk(values: Array, spans: Sequence[tuple[int, int]]) -> Array:
+    return values[tuple([slice(*span) for span in spans])]
+
+
+_OF_ARRAYS: dict[Op, Callable[[Array, Any], Array]] = {
+    Op.RESHAPE: np.ndarray.reshape, Op.PERMUTE: np.ndarray.transpose, Op.EXPAND: np.broadcast_to,
+    Op.FLIP: np.flip, Op.SHRINK: _shrunk}
+
+
+def moved_array(values: Array, moves: Moves) -> Array:
+    """What moves make of an array, an alias of it where NumPy can make one: what a tracker would
+    read, for moves that do not come again."""
+    for op, arg in moves:
+        of = _OF_ARRAYS.get(op)
+        values = of(values, arg) if of is not None else \
+            ShapeTracker.of(values.shape).moved(op, arg).numpy_view(values)
+    return values

@@ -17,6 +17,31 @@ def test_modules_do_what_programs_expect(name: str) -> None:
     assert check(lt) == expected
 
 
+def test_parameters_and_buffers_are_those_that_have_names_in_the_same_order() -> None:
+    shared = nn.Linear(2, 2, bias=False)
+    net = nn.Sequential(nn.BatchNorm1d(2), nn.Sequential(shared, nn.ReLU(), shared), nn.BatchNorm1d(
+        2, affine=False), shared)
+    net.again, net.nothing = net[1], None
+    net[1].weight = shared.weight
+    net.register_buffer("own", net[0].running_mean)
+    for walked, named in ((net.parameters(), net.named_parameters()),
+                          (net.buffers(), net.named_buffers())):
+        expected = [value for _, value in named]
+        assert [*map(id, walked)] == [*map(id, expected)] and len(expected) > 2
+    assert len([*net.parameters(recurse=False)]) == 0
+
+
+@pytest.mark.parametrize("name", ["named_parameters", "named_modules", "_named_members"])
+def test_parameters_are_those_that_a_class_names(name: str) -> None:
+    def first(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return iter([*getattr(nn.Module, name)(self, *args, **kwargs)][:1])
+    net = type("Net", (nn.Sequential,), {name: first})(nn.Linear(1, 1), nn.Linear(1, 1))
+    other = nn.Sequential(nn.Linear(1, 1))
+    setattr(other, name, lambda *args, **kwargs: iter([]))
+    assert len([*net.parameters()]) == (0 if name == "named_modules" else 1)
+    assert not [*other.parameters()]
+
+
 def test_a_buffer_assigned_in_a_jitted_function_is_one_after_each_call() -> None:
     net = averaging(lt)
     call = lt.no_grad()(lt.jit(net))

@@ -22,7 +22,7 @@ from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic import view as views
 from lazyten.symbolic.index_moves import axis_groups
-from lazyten.symbolic.view import ShapeTracker, View, composed, source_indices
+from lazyten.symbolic.view import ShapeTracker, View, composed, moved_array, source_indices
 
 Array = np.ndarray[Any, Any]
 Chain = tuple[Shape, list[tuple[Op, Any]]]
@@ -193,6 +193,14 @@ def test_numpy_view_reads_what_numpy_reads(chain: Chain) -> None:
     np.testing.assert_array_equal(got, expected(chain))
     if tracker.single and tracker.single.mask is None and got.size:
         assert np.shares_memory(got, flat)
+
+
+@MANY
+@given(chain=chains())
+def test_moves_of_an_array_show_what_numpy_shows(chain: Chain) -> None:
+    shape, moves = chain
+    np.testing.assert_array_equal(
+        moved_array(buffer_of(shape).reshape(shape), tuple(moves)), expected(chain))
 
 
 def test_numpy_view_follows_the_strides_of_the_array_that_it_reads() -> None:

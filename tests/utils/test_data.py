@@ -14,6 +14,7 @@ from worker_programs import Pair, Parts
 
 import lazyten as lt
 import lazyten.utils.data as lazyten_data
+from lazyten.storage.frames import here
 from lazyten.utils.data import (
     BatchSampler,
     ChainDataset,
@@ -127,6 +128,31 @@ def test_rows_that_are_taken_at_once_are_those_one_by_one(kind: Any) -> None:
         assert batches[0] == batches[1]
     with pytest.raises(lt.IndexingError, match="index 4"):
         list(DataLoader(TensorDataset(base), sampler=[4], batch_size=2))
+
+
+@pytest.mark.parametrize("kind", [lt.float32, lt.bfloat16, lt.float16, lt.bool_, lt.int16])
+def test_a_batch_has_what_its_tensors_have_wherever_that_is(kind: Any) -> None:
+    base = lt.arange(12).reshape(4, 3).to(kind).realize()
+    pending, leaf = base + base, lt.arange(3.0, requires_grad=True)
+    batch = [base[1], base.T[2, :3], base.flip(1)[0], pending[3], base[:, 1][:3], base[0],
+             lt.ones(3, dtype=kind), base[2, :1].expand(3),
+             lt.nn.functional.pad(base[3, 1:], (1, 0))]
+    if kind is lt.float32:
+        array = np.arange(24, dtype=">f4").reshape(2, 12)
+        batch += [lt.from_numpy(array)[1, ::4], leaf.detach()]
+        array[:] = 7
+    expected = [t.tolist() for t in batch]
+    made = default_collate(batch)
+    assert made.dtype is kind and not made.requires_grad and made.tolist() == expected
+    base.zero_()
+    assert made.tolist() == expected
+
+
+def test_to_make_a_batch_ends_no_step() -> None:
+    rows = lt.arange(6.0).reshape(3, 2).realize()
+    turn = here.turn
+    for batch in DataLoader(Listed([(rows[i], i) for i in range(3)]), batch_size=2):
+        assert batch[0].shape[1:] == (2,) and here.turn == turn
 
 
 def test_rules_of_ones_own_are_collated_by() -> None:

@@ -53,7 +53,11 @@ class TensorCore(Gradients[Tensor]):
         joins = lineage is not None or not self._storage.requires_grad
         for op, arg in moves:
             all_moves = chained(all_moves, shape, op, arg, joins)
-        return self._view(self._storage, all_moves, lineage)
+        view: Tensor = self._view(self._storage, all_moves, lineage)
+        value = self._value
+        if value is not None and value.template is None:  # it begins at another place each time
+            view._value = value.of_view()
+        return view
 
     def _restrided(self, moves_of: Callable[[Shape], Moves]) -> Tensor:
         """Another view of the storage, which an operation that is looked up need not know whole.

@@ -58,7 +58,7 @@ class Values(Handle[Tensor]):
             values = filled(number, self.shape, self.dtype)
         else:
             self.realize()
-            values = self._storage.read(self._tracker.numpy_view if self._moves else None)
+            values = self._storage.read(self._moves)
         return values.astype(np.float16) if self.dtype is dt.float16 else values
 
     def tolist(self) -> Any:

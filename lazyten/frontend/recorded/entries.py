@@ -11,7 +11,6 @@ from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value, interned
-from lazyten.frontend.recorded.regions import within
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
@@ -143,10 +142,10 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
         elif result is None:
             made.append(None)
         elif type(result) is View:
-            x = operands[result.operand]
-            lineage = x._lineage if result.shares else Lineage() if result.detached else None
-            view: Any = within(x, result.moves) if result.of_region else \
-                Handle._view(x._storage, result.moves, None)
+            own: Any = operands[result.operand]
+            lineage = own._lineage if result.shares else Lineage() if result.detached else None
+            view: Any = own._moved(*result.moves) if result.of_region else \
+                Handle._view(own._storage, result.moves, None)
             view._lineage = lineage
             view._value = result.value or view._value
             made.append(view)

@@ -9,11 +9,13 @@ says is marked as a region (regions.py). What an operation sees of its numbers i
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Any
 
 from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.recorded import courses
+from lazyten.frontend.recorded.courses import Family, family_at
 from lazyten.frontend.recorded.entries import Entry, Same, View, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import Value, add_aliases, add_by_name, add_to_key
 from lazyten.frontend.recorded.recording import record
@@ -26,14 +28,9 @@ from lazyten.storage.placement import default_device
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
-TURNS = 2
-"""So many times an operation has other numbers after a look than it had before, until these are
-taken to vary."""
 GENERAL = 4
 """So many entries for any numbers there are of an operation, each for other outcomes of what is
 looked at."""
-NAMES = 4096
-"""So many keys of entries of a family are known, to be forgotten once it is general."""
 MISSING = object()
 """There is no result."""
 
@@ -46,62 +43,6 @@ class General:
     entry: Entry
 
 
-@dataclass(slots=True, eq=False)
-class Course:
-    """The numbers that an operation was met with since the last look, time by time, and before that
-    look."""
-
-    turn: int
-    now: list[tuple[Hashable, ...]]
-    before: list[tuple[Hashable, ...]]
-
-    def differences(self, turn: int, numbers: tuple[Hashable, ...]) -> list[int]:
-        """Which of its numbers are others than they were at this place before the last look. (A
-        loop goes through the same ones in each step.)"""
-        if self.turn != turn:
-            self.turn, self.before, self.now = turn, self.now, []
-        self.now.append(numbers)
-        if len(self.now) > len(self.before):
-            return []
-        before = self.before[len(self.now) - 1]
-        return [n for n, (a, b) in enumerate(zip(before, numbers, strict=True)) if a != b]
-
-
-@dataclass(slots=True, eq=False)
-class Family:
-    """What one function did at one line of the user's, with so many numbers.
-
-    courses: by the key of an operation without its numbers, these; varying: which of them differed
-    from one look to the next. turn: the last that met others; turns: how many did. names: keys of
-    entries for numbers as they were. views: keys of what numbers only say where views are for.
-    exact: of what they are a part of.
-    """
-
-    turn: int = 0
-    turns: int = 0
-    courses: dict[Hashable, Course] = field(default_factory=dict)
-    varying: set[int] = field(default_factory=set)
-    names: list[Hashable] = field(default_factory=list)
-    views: set[Hashable] = field(default_factory=set)
-    exact: set[Hashable] = field(default_factory=set)
-
-    def meet(self, turn: int, key: Hashable, given: Sequence[int | float]) -> bool:
-        """Note an operation with these numbers; gives whether some of them are known to vary."""
-        if len(self.courses) >= NAMES:
-            for known in (self.courses, self.views, self.exact):
-                known.clear()
-        course = self.courses.get(key)
-        if course is None:
-            course = self.courses[key] = Course(turn, [], [])
-        different = course.differences(turn, tuple(map(exactly, given)))
-        if different:
-            self.varying.update(different)
-            if self.turn != turn:
-                self.turn, self.turns = turn, self.turns + 1
-        return self.turns >= TURNS
-
-
-_families: Remembered[Family] = Remembered(4096, 4096)
 _general: Remembered[list[General]] = Remembered(4096, 4096)
 """Of each thread, by the key of an operation without the numbers that vary, and how many sources a
 frame has before it."""
@@ -109,7 +50,7 @@ frame has before it."""
 
 def forget() -> None:
     """Forget all families."""
-    _families.clear()
+    courses.forget()
     _general.clear()
 
 
@@ -153,10 +94,7 @@ def family_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     if not operands:
         key.append(default_device())
     add_aliases(operands, key)
-    line = function, user_place(), len(given)
-    family = _families.get(line)
-    if family is None:
-        family = _families.add(line, Family())
+    family = family_at((function, user_place(), len(given)))
     return Met(family, tuple(key), given, len(frame.sources))
 
 

@@ -14,6 +14,7 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.keywords import MemoryFormat
 from lazyten.frontend.core.size import Size
+from lazyten.frontend.recorded.cuts import Cut
 from lazyten.frontend.recorded.lifting import lift
 from lazyten.frontend.recorded.regions import Region
 from lazyten.ir.dtype import DType
@@ -217,6 +218,8 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
                 value.leaf_number is None if storage.leaf_id is None else
                 value.leaf_number == frame.leaf_number(storage.leaf_id)):
         return value
+    if value.__class__ is Cut:
+        value = x._value = value.met(x)
     if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
         return interned(source, None, False, None, False, False)
     if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \

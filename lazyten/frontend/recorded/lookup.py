@@ -13,8 +13,10 @@ from lazyten.execution import frame_runs
 from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.forms import by_form, is_complex
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
+from lazyten.frontend.core.overriding import NOT_TAKEN, has_override, meet, taken_over, takers
 from lazyten.frontend.recorded import families, lifting
+from lazyten.frontend.recorded.courses import NAMES
+from lazyten.frontend.recorded.cuts import cut, with_tensors
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -29,7 +31,7 @@ from lazyten.frontend.recorded.keys import (
 )
 from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
-from lazyten.ir.number_tape import numbers
+from lazyten.ir.number_tape import exactly, numbers
 from lazyten.storage import levels, tracing
 from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device
@@ -86,6 +88,36 @@ def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P,
                 return NotImplemented
             raise
     return cast("Callable[P, R]", found)
+
+
+def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The method, looked up as it is, that shows a part of a tensor by an index: what can be cut
+    out of memory needs no looking up."""
+    @wraps(method)
+    def found(self: Any, index: Any) -> Any:
+        if not is_on() or takers and has_override(_entries(self, index)):
+            return method(self, index)
+        view = cut(self, index)
+        return method(self, with_tensors(self, index)) if view is None else view
+    return found
+
+
+def setting(method: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
+    """The method, looked up as it is, that writes to a part of a tensor by an index."""
+    @wraps(method)
+    def found(self: Any, index: Any, value: Any) -> None:
+        if is_on() and not (takers and has_override((value, *_entries(self, index)))):
+            index = with_tensors(self, index)
+        method(self, index, value)
+    return found
+
+
+def _entries(x: Any, index: Any) -> tuple[Any, ...]:
+    """What may take indexing over."""
+    return x, *(index if isinstance(index, tuple) else (index,))
+
+
+_BY_INDEX: dict[str, Callable[[Any], Any]] = {"__getitem__": cutting, "__setitem__": setting}
 
 
 def as_one(function: Callable[P, R]) -> Callable[P, R]:
@@ -161,14 +193,14 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
     if met is None or met.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
-    if family.meet(here.turn, met.key, met.given):
+    if family.meet(here.turn, met.key, tuple(map(exactly, met.given))):
         for known in family.names:
             _known.drop(known)
         family.names.clear()
         result = families.done(met, function, args, kwargs, frame, operands, _values_of(name))
         if result is not families.MISSING:
             return result
-    elif len(family.names) < families.NAMES:
+    elif len(family.names) < NAMES:
         family.names.append(name)
     return _recorded(frame, function, args, kwargs, operands, name)
 
@@ -224,4 +256,5 @@ def record_methods(owner: type[Any]) -> None:
             if isinstance(method, FunctionType) and (gives_tensors(method)
                                                      or name == "__setitem__"):
                 known = (method, is_special)
-                setattr(part, name, made.setdefault(known, recorded(method, is_special)))
+                looked_up = made.setdefault(known, recorded(method, is_special))
+                setattr(part, name, _BY_INDEX[name](looked_up) if name in _BY_INDEX else looked_up)

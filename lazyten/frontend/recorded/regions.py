@@ -1,20 +1,26 @@
 """Views that begin at another place each time, such as a batch's rows of the data.
 
 In: a view of a tensor in memory, marked by a `Region`. Out: a source with its elements alone, so
-that what reads it is the same wherever the view begins. Such a source is a piece of the memory; so
-only elements in a row are regions, and an operation does with them what it does with the view.
+that what reads it is the same wherever the view begins. Such a source is a piece of the memory, or
+a copy of few elements; an operation does with them what it does with the view.
 """
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lazyten.frontend.core.handle import Handle
-from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.device import executor
 from lazyten.storage.frames import Frame
+from lazyten.storage.shared_memory import SharedMemory, have_same_bits
 from lazyten.storage.storage import Buffer, Piece, Storage
+from lazyten.symbolic.view import moved_array
+
+FEW_BYTES = 1 << 16
+"""Elements of so many bytes are copied in less time than an operation is recorded anew."""
 
 
 class Region:
@@ -24,11 +30,23 @@ class Region:
     template = None
 
     def __init__(self) -> None:
-        self.whole: Buffer | None = None
-        self.part: Piece | None = None
+        self.whole: Buffer | SharedMemory | None = None
+        self.part: Buffer | None = None
+
+    def of_view(self) -> Region:
+        """What a view of the view is marked by."""
+        return Region()
 
     def source_in(self, frame: Frame, x: Handle[Any]) -> Node | None:
         """The template of the view's elements; None where they are not simply in memory."""
+        storage = x._storage
+        shared = storage.shared
+        if shared is not None and shared.is_private:
+            storage.refresh()
+            shared = storage.shared
+        if shared is not None:
+            part = self._copied(x, shared) if is_of_memory(x) else None
+            return None if part is None else frame.source_in_graph(part, x.shape)
         whole = in_memory(x)
         if whole is None or whole.device != frame.device:
             return None
@@ -36,30 +54,60 @@ class Region:
             self.whole, self.part = whole, elements(x, whole)
         return None if self.part is None else frame.source_in_graph(self.part, x.shape)
 
+    def _copied(self, x: Handle[Any], shared: SharedMemory) -> Buffer:
+        """What others have written to the view's elements until now, and not to all the rest."""
+        stored, part = moved_array(shared.array, x._moves), self.part
+        known = None if part is None or self.whole is not shared else part.view()
+        if part is None or known is None or not have_same_bits(stored, known.reshape(stored.shape)):
+            storage = x._storage
+            part = Buffer.from_numpy(stored, storage.dtype, storage.device)
+            self.whole, self.part = shared, part
+        return part
+
+
+def is_of_memory(x: Handle[Any]) -> bool:
+    """Whether a tensor is no more to gradients than what is in its memory, or will be."""
+    storage = x._storage
+    return storage.__class__ is Storage and x._lineage is None and not storage.keeps_graph \
+        and storage.leaf_id is None and not storage.retaining and not storage.was_freed
+
 
 def in_memory(x: Handle[Any]) -> Buffer | None:
     """The memory that a tensor is read from; None where it is more than that to gradients, is not
     computed yet, or others see the memory."""
     storage = x._storage
-    if storage.__class__ is not Storage or x._lineage is not None or storage.keeps_graph \
-            or storage.leaf_id is not None or storage.shared is not None or storage.retaining:
+    if storage.shared is not None or not is_of_memory(x):
         return None
     flat = unshaped(storage._node)
     return flat.arg if flat.op is Op.BUFFER and isinstance(flat.arg, Buffer) else None
 
 
-def within(x: Any, moves: Moves) -> Any:
-    """A view of a region, which is one itself."""
-    result = x._moved(*moves)
-    result._value = Region()
-    return result
+def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
+    """The part of memory that has the elements of a view, or a copy where they are few, but not in
+    a row, or where no kernel may begin; None where it takes a kernel to copy them."""
+    flat = whole.view()
+    if flat is None:
+        offset = x.storage_offset() if x._tracker.is_contiguous else None
+        return _piece(whole, offset, x.numel())
+    shown = moved_array(flat.reshape(x._storage.shape), x._moves)
+    distance = _address(shown) - _address(flat)
+    is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
+    first = distance // flat.itemsize if is_inside else None
+    found: Buffer | None = _piece(whole, first, shown.size)
+    if found is None and 0 < shown.nbytes <= FEW_BYTES:
+        found = Buffer.from_numpy(shown, whole.dtype, whole.device)
+    return found
 
 
-def elements(x: Handle[Any], whole: Buffer) -> Piece | None:
-    """The part of memory that has the elements of a view; None where they are not in a row."""
+def _address(array: np.ndarray[Any, Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _piece(whole: Buffer, first: int | None, size: int) -> Piece | None:
+    """So many elements from `first` on, if a kernel may begin there."""
     runtime = executor(whole.device)
-    first = x.storage_offset()
-    if not runtime.has_offsets or not x._tracker.is_contiguous or not x.numel() \
+    if first is None or not size or not runtime.has_offsets \
             or first * whole.dtype.itemsize % runtime.alignment:
         return None
-    return Piece(whole, first, x.numel())
+    return Piece(whole, first, size)

@@ -58,8 +58,43 @@ class Chain:
         self.move(Op.RESHAPE, (*before, groups, *after))
 
 
+_WHOLE = (int, type(None))
+
+
+def simple(index: Any, shape: Shape) -> Moves | None:
+    """The moves of an index of Python's integers, and slices of neighbours, that are all inside and
+    show something; None for any other."""
+    given = index if index.__class__ is tuple else (index,)
+    spans, kept = [], []
+    for entry, n in zip(given, shape, strict=False):
+        if entry.__class__ is int:
+            start = entry + n if entry < 0 else entry
+            stop = start + 1
+        elif entry.__class__ is slice and entry.start.__class__ in _WHOLE \
+                and entry.stop.__class__ in _WHOLE and entry.step.__class__ in _WHOLE \
+                and entry.step in (None, 1):
+            start, stop, _ = entry.indices(n)
+            kept.append(stop - start)
+        else:
+            return None
+        if start < 0 or start >= stop or stop > n:
+            return None
+        spans.append((start, stop))
+    used = len(spans)
+    if used < len(given):
+        return None
+    rest = shape[used:]
+    now = (*[stop - start for start, stop in spans], *rest)
+    moves = () if now == shape else ((Op.SHRINK, (*spans, *[(0, n) for n in rest])),)
+    shown = (*kept, *rest)
+    return moves if shown == now else (*moves, (Op.RESHAPE, shown))
+
+
 def basic(index: Any, shape: Shape) -> Moves:
     """The moves of an index of integers, slices, None and Ellipsis. IndexingError if it is off."""
+    found = simple(index, shape)
+    if found is not None:
+        return found
     chain = Chain(shape)
     result: list[int] = []
     axis = 0

@@ -5,6 +5,7 @@ processes.
 
 Files, in reading order:
 
+- stored.py: Values of examples as they are stored, read by the host.
 - dataset.py: Data sets, and data sets of data sets.
 - sampler.py: Which examples come when: samplers, and samplers of batches.
 - distributed.py: `DistributedSampler`: a part of the examples for each of several processes.

@@ -11,7 +11,8 @@ import numpy as np
 from lazyten.frontend.functions import stack, tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.support.errors import DTypeError, ShapeError
+from lazyten.support.errors import DTypeError, FormError, ShapeError
+from lazyten.utils.data.stored import Reader, tensor_of
 
 Rule = Callable[..., Any]
 Rules = dict[Any, Rule]
@@ -108,12 +109,18 @@ def _of_sequence(like: Sequence[Any], found: list[Any]) -> Any:
 def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None = None) -> Tensor:
     """Tensors stacked: by the host, as their values are there, or in the graph where gradients flow
     through them."""
-    first = batch[0]
-    kinds = {(t.shape, t.dtype, t.device) for t in batch}
-    if len(kinds) != 1 or first.dtype.is_stored or any(t.requires_grad for t in batch):
+    try:
+        storages = {t._storage for t in batch}
+    except FormError:
         return stack(list(batch))
-    values = np.stack([t._as_array() for t in batch])
-    return tensor(values, dtype=first.dtype, device=first.device)
+    if len({(s.dtype, s.device) for s in storages}) != 1 or any(
+            s.requires_grad for s in storages) and any(t.requires_grad for t in batch):
+        return stack(list(batch))
+    reader = Reader()
+    values = [*map(reader.values, batch)]
+    if len({one.shape for one in values}) != 1:
+        return stack(list(batch))  # an error that says so
+    return tensor_of(np.stack(values), batch[0].dtype, batch[0].device)
 
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Tensor:

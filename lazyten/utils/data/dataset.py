@@ -20,6 +20,7 @@ from lazyten.support.errors import (
     ShapeError,
 )
 from lazyten.utils.data.sampler import host_permutation
+from lazyten.utils.data.stored import Reader, tensor_of
 
 T_co = TypeVar("T_co", covariant=True)
 Array = np.ndarray[Any, Any]
@@ -60,25 +61,24 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def _collated(self, indices: Sequence[Any]) -> list[Tensor] | None:
         """What default_collate makes of these examples, all at once; None where it is to do it."""
         changed = type(self).__getitem__ is not TensorDataset.__getitem__
-        if changed or any(t.requires_grad or t.dtype.is_stored for t in self.tensors):
+        if changed or any(t.requires_grad or t.dtype.is_complex for t in self.tensors):
             return None
         rows = np.asarray(indices)
-        return None if rows.dtype.kind != "i" or rows.ndim != 1 else [
-            _rows(t, rows) for t in self.tensors]
+        if rows.dtype.kind != "i" or rows.ndim != 1:
+            return None
+        self._check(rows)
+        reader = Reader()
+        return [tensor_of(reader.values(t).take(rows, 0), t.dtype, t.device) for t in self.tensors]
+
+    def _check(self, rows: Array) -> None:
+        """IndexingError if one is outside."""
+        count = len(self)
+        outside = rows[(rows < -count) | (rows >= count)]
+        if outside.size:
+            raise IndexingError(f"index {outside[0]} of a TensorDataset of {count} examples")
 
     def __len__(self) -> int:
         return self.tensors[0].shape[0]
-
-
-def _rows(t: Tensor, rows: Array) -> Tensor:
-    """Some rows of a tensor, by the host."""
-    count = t.shape[0]
-    outside = rows[(rows < -count) | (rows >= count)]
-    if outside.size:
-        raise IndexingError(f"index {outside[0]} of a TensorDataset of {count} examples")
-    tracker = t.realize()._tracker
-    values = t._storage.read(lambda flat: tracker.numpy_view(flat)[rows])
-    return Tensor._copy_of(values, t.dtype, t.device)
 
 
 class StackDataset(Dataset[Any]):

@@ -1,0 +1,91 @@
+"""Views that plain indices cut out of memory, such as a row of the data: not looked up.
+
+In: a tensor that gradients do not flow through and no frame changes, and an index of whole numbers
+and slices. Out: the view, which costs a twentieth of recording it. Most are only read by the host,
+as a loader's examples are, each another; those that an operation asks for are regions (regions.py)
+where the numbers vary.
+"""
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from lazyten.frontend.core import handle
+from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.recorded.courses import family_at
+from lazyten.frontend.recorded.regions import Region, is_of_memory
+from lazyten.operators.arrays.indexing import simple
+from lazyten.storage.frames import here
+from lazyten.support.location import user_place
+
+
+class Cut:
+    """In a view's place for what it is in a frame, until an operation asks for that: its index."""
+
+    __slots__ = ("index",)
+    template = None
+
+    def __init__(self, index: Any) -> None:
+        self.index = index
+
+    def of_view(self) -> Cut:
+        """The same of a view of the view."""
+        return self
+
+    def met(self, x: Handle[Any]) -> Region | None:
+        """What the view is to operations: a region, if what is asked for at this line of the user's
+        begins at another place from turn to turn, or to read all of the memory would be to compare
+        all that others may have written there."""
+        if x._storage.shared is not None:
+            return Region()
+        numbers: list[int] = []
+        key = x._storage.shape, x._storage.dtype, _kind(self.index, numbers)
+        varies = family_at((Cut, user_place())).meet(here.turn, key, tuple(numbers))
+        return Region() if varies else None
+
+
+def _kind(index: Any, numbers: list[int]) -> Hashable:
+    """What an index is but for its numbers, which are added to a list."""
+    if index.__class__ is tuple:
+        return tuple([_kind(entry, numbers) for entry in index])
+    if index.__class__ is slice:
+        return slice, *[_kind(x, numbers) for x in (index.start, index.stop, index.step)]
+    if index is not None:
+        numbers.append(index)
+    kind: Hashable = index.__class__
+    return kind
+
+
+def cut(x: Any, index: Any) -> Any:
+    """The view of a tensor that an index shows; None where that takes more than moves."""
+    if x.__class__ is not handle.results:
+        return None
+    if not is_of_memory(x):
+        return None
+    storage = x._storage
+    own = x._moves
+    moves = simple(index, x.shape if own else storage._node.shape)
+    if moves is None:
+        return None
+    view: Any = x._moved(*moves) if own else Handle._view(storage, moves, None)
+    before = x._value
+    if before.__class__ is Region:
+        view._value = Region()
+    else:
+        view._value = Cut((before.index, index) if before.__class__ is Cut else index)
+    return view
+
+
+def with_tensors(x: Any, index: Any) -> Any:
+    """An index with tensors in the place of arrays, and lists, of whole numbers, as indexing makes
+    them anyway: what is looked up holds for any numbers in them."""
+    if x.__class__ is not handle.results:
+        return index
+    if index.__class__ is tuple:
+        return tuple([with_tensors(x, e) if e.__class__ in (np.ndarray, list) else e
+                      for e in index])
+    is_array = index.__class__ is np.ndarray and index.dtype.kind == "i" and index.ndim \
+        or index.__class__ is list and {*map(type, index)} == {int}
+    return x._copy_of(index, device=x._storage.device) if is_array else index
