@@ -182,8 +182,10 @@ def _collected(x: TensorCore[Tensor], node: Node) -> RemovableHandle:
 def _hooked(x: TensorCore[Tensor], operation: str, hook: Any) -> Node:
     """The node whose gradient is meant."""
     _check_hook(x, operation, hook)
-    if x._moves and any(found := templates_of([x]) or ()):
-        found[0].real(*found[1])  # whose hooks in the frame are then those of its graph, too
+    found = templates_of([x]) if x._moves else None
+    if found is not None:
+        frame, (template,) = found
+        frame.real(template)  # whose hooks in the frame are then those of its graph, too
     node = x.node
     if node.op is Op.LEAF:
         finalize(x._storage, hooks.forget, node.arg).atexit = False

@@ -104,7 +104,10 @@ DIRECT = Entry((), None, None, (), (), 0, 0)
 def fresh_tensor(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) -> Any:
     """A new tensor of this value."""
     if value.keeps_graph:
-        value = _own(frame, value)
+        if value.template in frame.latest or frame.hooks:
+            value = _own(frame, value)
+        else:  # as _own() does
+            frame.latest[value.template] = value.template
     result: Any = _new(handle.results)
     result._storage = deferred(frame, value.template, value.keeps_graph, value.was_freed)
     result._moves = ()
