@@ -20,7 +20,7 @@ Files, in reading order:
   once.
 - functions_back.py: `GradFn`: the operations that a gradient flows back through, one by one, for
   who looks at them.
-- twins.py: Values of their own for tensors that are computed alike, where one has hooks.
+- twins.py: Values of their own for tensors that are computed alike.
 - jvp_rules.py: JVP: how each op passes a tangent on from its sources, a row an op, a rule a
   source.
 - forward_mode.py: Jvp: forward-mode differentiation as a graph transform.

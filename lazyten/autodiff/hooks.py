@@ -1,7 +1,7 @@
 """Functions that are told of gradients on their way back: by the value they are the gradient of.
 
-A leaf's value is known by its id; any other by its node, so two tensors that were computed in the
-same way from the same values before are one here (twins.py keeps later ones apart).
+A leaf's value is known by its id; any other by its node: twins.py keeps those of tensors that are
+computed alike apart.
 """
 from __future__ import annotations
 

@@ -178,7 +178,10 @@ class Distribution:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value: Any) -> Tensor:
-        """The value. ArgumentError unless it may be one."""
+        """The value, which may be a number if arguments are not validated. ArgumentError unless it
+        may be one."""
+        if isinstance(value, int | float) and not self._validate_args:
+            value = self._number(value)
         if not isinstance(value, Tensor):
             raise ArgumentError(f"{type(self).__name__}.log_prob: {type(value).__name__} "
                                 f"{value!r:.40} is not a tensor; wrap it in lazyten.tensor()")
@@ -192,6 +195,13 @@ class Distribution:
             raise ArgumentError(f"{type(self).__name__}: a value is not in {self.support}: "
                                 f"{value.detach().tolist()!r:.200}")
         return value
+
+    def _number(self, value: float) -> Tensor:
+        """A number in the type of the parameters."""
+        given = (self.__dict__.get(name) for name in self.arg_constraints)
+        dtype = next((x.dtype for x in given if isinstance(x, Tensor) and x.dtype.is_float),
+                     get_default_dtype())
+        return tensor(value, dtype=dtype)
 
     def __repr__(self) -> str:
         shown = [f"{name}: {value.item() if value.numel() == 1 else value.shape}"

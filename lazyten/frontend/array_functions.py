@@ -73,7 +73,7 @@ def _at_least(tensors: tuple[Any, ...], axes: int) -> Any:
             shape = (1, *t.shape, 1) if t.ndim == 1 else (*t.shape, 1)
         else:
             shape = (1,) * (axes - t.ndim) + t.shape
-        wide.append(t.reshape(shape))
+        wide.append(t if t.ndim >= axes else t.reshape(shape))
     return wide[0] if len(tensors) == 1 and given is tensors else tuple(wide)
 
 

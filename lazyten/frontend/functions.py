@@ -284,7 +284,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
     shape = shapes.broadcast([t.shape for t in _tensors(tensors, "broadcast_tensors")],
                              "broadcast_tensors")
-    return tuple(t.expand(shape) for t in tensors)
+    return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
 
 
 @recorded

@@ -34,6 +34,7 @@ from lazyten.autodiff.forward_mode import jvp as jvp_of_nodes
 from lazyten.autodiff.gradient import vjp_of_all
 from lazyten.frontend.tensor import Tensor
 from lazyten.func.differentiation import ArgNums, Call, all_of, called, matching
+from lazyten.func.functional_call import _reparametrize_module as _reparametrize_module
 from lazyten.func.functional_call import functional_call as functional_call
 from lazyten.func.functional_call import (
     replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_,

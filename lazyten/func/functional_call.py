@@ -1,7 +1,8 @@
 """Calling a module with other tensors in place of its parameters: a function of these."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lazyten.frontend.core.keywords import also_named, taking_aliases
@@ -32,7 +33,17 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Tensors | Sequen
     if not isinstance(module, Module):
         raise ArgumentError(f"functional_call of {type(module).__name__} {module!r:.40}: it calls "
                             f"a Module; give a layer or a model")
-    tensors = _one_dict(parameter_and_buffer_dicts)
+    with _reparametrize_module(module, _one_dict(parameter_and_buffer_dicts), tie_weights, strict):
+        given = () if args is None else args if isinstance(args, tuple) else (args,)
+        return module(*given, **(kwargs or {}))
+
+
+@contextmanager
+def _reparametrize_module(module: Module, parameters_and_buffers: Tensors,
+                          tie_weights: bool = False, strict: bool = False) -> Iterator[None]:
+    """Within this block a module has other tensors in place of some of its parameters and buffers;
+    see functional_call."""
+    tensors = dict(parameters_and_buffers)
     known = {n: t for named in (module.named_parameters, module.named_buffers)
              for n, t in named(remove_duplicate=False)}
     if tie_weights:
@@ -45,8 +56,7 @@ def functional_call(module: Module, parameter_and_buffer_dicts: Tensors | Sequen
     found = [_place(module, name, tensor, strict) for name, tensor in tensors.items()]
     places = [place for place in found if place is not None]
     with replaced(places):
-        given = () if args is None else args if isinstance(args, tuple) else (args,)
-        return module(*given, **(kwargs or {}))
+        yield
 
 
 def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -330,6 +330,30 @@ def move(op: Op, x: Node, arg: Any, place: Place | None = None) -> Node:
     return make(op, x.dtype, (x,), arg, place)
 
 
+def alias(x: Node) -> Node:
+    """Another node of the same values, for a tensor whose gradient is not that of `x`: a reshape
+    that changes nothing, which no program computes."""
+    return make(Op.RESHAPE, x.dtype, (x,), x.shape)
+
+
+def copied(node: Node, number: int) -> Node:
+    """The same operation on a source in another guise (source `number`): another node of the same
+    value, whose gradient goes to the same sources."""
+    x = node.src[number]
+    guise = make(Op.PERMUTE, x.dtype, (x,), tuple(range(len(x.shape))))
+    return make(node.op, node.dtype, (*node.src[:number], guise, *node.src[number + 1:]), node.arg,
+                node.place)
+
+
+def is_alias(node: Node) -> bool:
+    """Whether a node is a move that changes nothing: one source of gradients apart from another."""
+    return _is_unmoved(node.op, node.src, node.arg)
+
+
+def _is_unmoved(op: Op, src: tuple[Node, ...], arg: Any) -> bool:
+    return (op is Op.RESHAPE or op is Op.PERMUTE) and movement.is_noop(op, src[0].shape, arg)
+
+
 def reshape(x: Node, shape: Shape) -> Node:
     """RESHAPE to `shape`, in row-major order."""
     return move(Op.RESHAPE, x, tuple(shape))
@@ -429,7 +453,10 @@ def rebuild(node: Node, src: tuple[Node, ...]) -> Node:
 
 def moved_or_made(op: Op, dtype: DType, src: tuple[Node, ...], arg: Any,
                   place: Place | None = None) -> Node:
-    """The node with these fields; of a move of a move as few as it takes."""
+    """The node with these fields; of a move of a move as few as it takes, and an alias of what
+    gradients flow through."""
+    if _is_unmoved(op, src, arg) and src[0].differentiable:
+        return make(op, dtype, src, arg, place)
     if op in MOVEMENT:
         return move(op, src[0], arg, place)
     return make(op, dtype, src, arg, place)

@@ -86,16 +86,17 @@ class Frame:
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
     real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
-    templates. mark: what storages have that are known in it. recorded: how many operations; limit:
-    how many until what it made is computed. is_resumed: whether something of it was computed
-    before. is_step: whether it is long as it is one step. is_written: whether sources are being
-    written, so that no other thread is to read them.
+    templates. latest: templates that tensors were made with that keep their graph, each with the
+    latest that was made like it. mark: what storages have that are known in it. recorded: how many
+    operations; limit: how many until what it made is computed. is_resumed: whether something of it
+    was computed before. is_step: whether it is long as it is one step. is_written: whether sources
+    are being written, so that no other thread is to read them.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_noted",
                  "_numbers", "_real", "base", "device", "hooks", "is_resumed", "is_step",
-                 "is_written", "leaf_numbers", "lifted", "limit", "made", "mark", "number",
-                 "realized", "recorded", "room", "rules", "sources", "thread")
+                 "is_written", "latest", "leaf_numbers", "lifted", "limit", "made", "mark",
+                 "number", "realized", "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -121,6 +122,7 @@ class Frame:
         self.lifted: dict[Node, Node] = {}
         self.rules: list[Rule] = []
         self.hooks: dict[Node, dict[int, Any]] = {}
+        self.latest: dict[Node, Node] = {}
         self._real: dict[Node, Node] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] | None = None
 

@@ -1,10 +1,13 @@
-"""Hooks of one tensor are not called for another that is computed alike after them."""
+"""Tensors of the same value have gradients, and hooks, of their own."""
 from collections.abc import Callable
 
 import pytest
 
 import lazyten as lt
 from lazyten import nn
+from lazyten.execution.plans.graph import Graph
+from lazyten.ir.node import toposort
+from lazyten.ir.ops import Op
 
 Course = Callable[[], list[float]]
 
@@ -76,6 +79,74 @@ EXPECTED: dict[Course, list[float]] = {
 def test_gradients_are_those_of_tensors_of_their_own(course: Course, jitted: bool) -> None:
     for _ in range(3):  # looked up, too
         assert (lt.jit(course) if jitted else course)() == EXPECTED[course]
+
+
+SAME: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
+    "clone": lambda x: x.clone(), "view": lambda x: x.view_as(x), "slice": lambda x: x[:],
+    "reshape": lambda x: x.reshape(2), "expand": lambda x: x.expand(2),
+    "cat": lambda x: lt.cat([x]),
+    "there and back": lambda x: x[None].squeeze(0), "flip": lambda x: x.flip(()),
+    "transpose": lambda x: x.transpose(0, 0), "pad": lambda x: nn.functional.pad(x, (0, 0)),
+    "a copy of a copy": lambda x: x.clone().clone(), "type": lambda x: x.to(x.dtype, copy=True)}
+"""What gives another tensor of the same values."""
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_copy_or_a_view_has_a_gradient_of_its_own(name: str) -> None:
+    for x in (leaf(), leaf() * 1, leaf().exp().log()):
+        for _ in range(2):
+            copy, seen = SAME[name](x), list[list[float]]()
+            loss = (x * x).sum() + (copy * 7).sum()
+            assert lt.autograd.grad(loss, copy, retain_graph=True)[0].tolist() == [7.0, 7.0]
+            assert lt.autograd.grad(copy.sum(), x, retain_graph=True)[0].tolist() == [1.0, 1.0]
+            copy = SAME[name](x)
+            copy.register_hook(lambda g, seen=seen: seen.append(g.tolist()))  # type: ignore[misc]
+            copy.retain_grad()
+            ((x * x).sum() + (copy * 7).sum()).backward()
+            assert copy.grad is not None and copy.grad.tolist() == [7.0, 7.0]
+            assert seen == [[7.0, 7.0]]
+
+
+@pytest.mark.parametrize("same", SAME.values(), ids=SAME)
+def test_a_hook_of_a_copy_changes_no_other_gradient(same: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    for x in (leaf(), leaf() * 1):
+        x.retain_grad()
+        copy = same(x)
+        copy.register_hook(lambda g: -g)
+        (x * 3 + copy * 7).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [-4.0, -4.0]
+
+
+@pytest.mark.parametrize("view", [lambda x: x[:1], lambda x: x[1], lambda x: x.view(2, 1)])
+def test_the_first_hook_of_a_view_is_called(view: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    seen = []
+    copy = view(leaf())
+    copy.register_hook(lambda g: seen.append(g.sum().item()))
+    copy.sum().backward()
+    assert seen == [copy.numel()]
+
+
+@pytest.mark.parametrize("made", [lambda x: x * 2, lambda x: x.exp(), lambda x: x.clone(),
+                                  lambda x: nn.functional.softmax(x, 0), lambda x: x @ lt.eye(2)])
+def test_what_is_computed_alike_has_a_gradient_of_its_own(
+        made: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    for _ in range(2):
+        x = leaf()
+        parts = [made(x) for _ in range(4)]
+        loss = sum((part * (k + 1)).sum() for k, part in enumerate(parts))
+        assert isinstance(loss, lt.Tensor)
+        found = lt.autograd.grad(loss, parts, retain_graph=True)
+        assert [g.tolist() for g in found] == [[k + 1.0] * 2 for k in range(4)]
+        whole, = lt.autograd.grad(loss, x)
+        once, = lt.autograd.grad((made(x) * 10).sum(), x)
+        assert whole.tolist() == pytest.approx(once.tolist(), rel=1e-5)
+
+
+def test_what_keeps_gradients_apart_is_not_computed() -> None:
+    x = leaf()
+    alike = x.exp() * x.exp() * x.clone().exp() * x.view(2).exp()
+    whole = Graph([alike.node], "cpu").normalized()
+    assert [n.op for n in toposort(whole)].count(Op.EXP) == 1
 
 
 def test_a_layer_in_a_loop_tells_each_hook_once() -> None:

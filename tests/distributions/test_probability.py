@@ -144,6 +144,18 @@ def test_nothing_is_looked_at_where_that_is_switched_off() -> None:
         D.Distribution.set_default_validate_args(True)
 
 
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64])
+def test_a_number_is_a_value_where_values_are_not_validated(dtype: lt.DType) -> None:
+    scale = lt.tensor(2.0, dtype=dtype)
+    for made, given in (D.Normal, (scale * 0, scale)), (D.Exponential, (scale,)):
+        loose: Any = made(*given, validate_args=False)
+        for found, wanted in ((loose.log_prob(1), loose.log_prob(lt.ones((), dtype=dtype))),
+                              (loose.cdf(0.5), loose.cdf(lt.tensor(0.5, dtype=dtype)))):
+            assert found.dtype is dtype and found.item() == wanted.item()
+        with pytest.raises(lt.ArgumentError, match="not a tensor"):
+            made(*given).log_prob(1)
+
+
 def test_a_divergence_of_ones_own_is_found_for_classes_below() -> None:
     class Mine(D.Normal):
         pass

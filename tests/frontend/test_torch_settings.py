@@ -59,6 +59,7 @@ def test_kinds_of_tensors_make_them_and_know_them() -> None:
     assert isinstance(x, lt.LongTensor) and not isinstance(x, lt.FloatTensor)
     assert lt.FloatTensor(2, 3).shape == (2, 3) and lt.BoolTensor([True]).tolist() == [True]
     assert x.type(lt.float32).type() == "lazyten.FloatTensor"
+    assert x.type(lt.Tensor).dtype is x.double().type(lt.Tensor).dtype is lt.float32
     assert not any((x.is_sparse, x.is_meta, x.is_quantized, x.is_pinned()))
     assert x.pin_memory() is x and x.cpu().get_device() == -1
 

@@ -626,6 +626,15 @@ def test_functional_call_uses_other_parameters_and_leaves_the_module_alone() -> 
     assert model[0].weight is before["0.weight"]
 
 
+def test_a_module_has_other_parameters_within_a_block() -> None:
+    model = lt.nn.Linear(3, 2)
+    before = model.weight
+    with pytest.raises(KeyError), func._reparametrize_module(model, {"weight": lt.zeros(2, 3)}):
+        close(model(lt.ones(1, 3))[0], model.bias.detach().numpy())  # type: ignore[union-attr]
+        raise KeyError
+    assert model.weight is before
+
+
 def test_functional_call_passes_over_names_that_a_layer_does_not_have_unless_it_is_strict() -> None:
     model = lt.nn.Sequential(lt.nn.Linear(2, 1, bias=False))
     tensors = {"0.weight": lt.ones(1, 2), "0.other": lt.zeros(3)}

@@ -13,7 +13,7 @@ from lazyten.ir import collective as ir_collective
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Slot
-from lazyten.ir.node import Node, make, rebuild, toposort
+from lazyten.ir.node import Node, is_alias, make, rebuild, toposort
 from lazyten.ir.ops import SHARING_OPS, STEERING_OPS, Op
 from lazyten.ir.scan import plain
 from lazyten.schedule.deciding import read_again
@@ -91,7 +91,7 @@ class Graph:
         if node.op is Op.JOINED:  # another rank may have dropped the whole: all make it again
             return node.src
         found = self.realized.get(node)
-        if found is None and node.op in STEERING_OPS:
+        if found is None and (node.op in STEERING_OPS or is_alias(node)):
             found = node.src[0]
         if found is None or found is node:
             return () if node.op is Op.COPY else node.src

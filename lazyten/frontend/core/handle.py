@@ -21,7 +21,7 @@ from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves, out_shape
-from lazyten.ir.node import Node, Shape, cast, const, make
+from lazyten.ir.node import Node, Shape, alias, cast, const, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
@@ -104,7 +104,7 @@ class Handle(Generic[Tensor]):
     _moves: Moves
     _lineage: Lineage | None
     _grad: Tensor | None
-    _hooked: tuple[Node, ...]
+    _hooked: tuple[object, ...]
     _retains: RemovableHandle
     _value: Any
 
@@ -141,10 +141,12 @@ class Handle(Generic[Tensor]):
         for t in operands:
             if t.requires_grad:
                 requires, flows = True, flows or t._keeps_graph
-        if requires and hooks.is_of_value(node) and all(t.node is not node for t in operands):
-            node = apart(node, hooks.is_of_value)
         if requires and not is_grad_enabled():
             node, requires = make(Op.DETACH, node.dtype, (node,)), False
+        elif requires and any(t.node is node for t in operands):
+            node = alias(node)
+        elif requires:
+            node = apart(node, hooks.is_of_value)
         requires = requires and node.dtype.is_float
         result: Tensor = Handle._of(node, operands[0]._storage.device, requires and flows)
         if requires and not flows:

@@ -53,6 +53,8 @@ class TensorCore(Gradients[Tensor]):
         joins = lineage is not None or not self._storage.requires_grad
         for op, arg in moves:
             all_moves = chained(all_moves, shape, op, arg, joins)
+        if not joins and all_moves is self._moves:
+            all_moves = (*all_moves, (Op.RESHAPE, tuple(self.shape)))  # an alias
         view: Tensor = self._view(self._storage, all_moves, lineage)
         value = self._value
         if value is not None and value.template is None:  # it begins at another place each time
@@ -131,6 +133,8 @@ class TensorCore(Gradients[Tensor]):
         if first > last:
             raise ArgumentError(f"flatten of shape {self.shape}: start_dim {start_dim} comes after "
                                 f"end_dim {end_dim}")
+        if first == last:
+            return self._same()
         size = 1
         for n in self.shape[first:last + 1]:
             size *= n

@@ -5,6 +5,7 @@ import math
 import re
 from typing import Any, TypeAlias, overload
 
+from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import DTypeLike, Handle
 from lazyten.frontend.core.keywords import MemoryFormat, making, preserve_format
 from lazyten.frontend.core.size import Size
@@ -92,10 +93,11 @@ class ConversionMethods(TensorCore[Tensor]):
         """This tensor in another dtype; without one, the name of its kind: 'lazyten.FloatTensor'.
 
         dtype may be PyTorch's name of such a kind, too, or the kind itself: 'torch.FloatTensor',
-        lazyten.FloatTensor, lazyten.cuda.FloatTensor."""
+        lazyten.FloatTensor, lazyten.cuda.FloatTensor. Tensor itself is the default float type."""
         if dtype is not None:
             kind, device = kind_of(dtype) or (dtype, None)
-            return self.to(dtype=kind, device=device)
+            return self.to(dtype=dt.default_float if kind is handle.results else kind,
+                           device=device)
         names = [name for name, kind in KINDS.items() if kind is self.dtype]
         return f"lazyten.{(names or [self.dtype.name.capitalize()])[0]}Tensor"
 

@@ -134,6 +134,7 @@ class GradientMethods(TensorCore[Tensor]):
             found = templates_of([self])
         if found is not None and found[1][0].op is not Op.LEAF:
             frame, (template,) = found
+            self._hooked = (*getattr(self, "_hooked", ()), frame)  # which a view does not keep
             return hooks.add(frame.hooks_of(template), OnTensor(hook, self))
         return hooks.register(_hooked(self, "register_hook", hook), OnTensor(hook, self))
 
@@ -181,6 +182,10 @@ def _collected(x: TensorCore[Tensor], node: Node) -> RemovableHandle:
 def _hooked(x: TensorCore[Tensor], operation: str, hook: Any) -> Node:
     """The node whose gradient is meant."""
     _check_hook(x, operation, hook)
+    found = templates_of([x]) if x._moves else None
+    if found is not None:
+        frame, (template,) = found
+        frame.real(template)  # whose hooks in the frame are then those of its graph, too
     node = x.node
     if node.op is Op.LEAF:
         finalize(x._storage, hooks.forget, node.arg).atexit = False

@@ -102,8 +102,11 @@ DIRECT = Entry((), None, None, (), (), 0, 0)
 
 def fresh_tensor(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) -> Any:
     """A new tensor of this value."""
-    if frame.hooks:
-        value = _apart(frame, value, operands)
+    if value.keeps_graph:
+        if value.template in frame.latest or frame.hooks:
+            value = _own(frame, value)
+        else:  # as _own() does
+            frame.latest[value.template] = value.template
     result: Any = _new(handle.results)
     result._storage = deferred(frame, value.template, value.keeps_graph, value.was_freed)
     result._moves = ()
@@ -114,12 +117,16 @@ def fresh_tensor(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) ->
     return result
 
 
-def _apart(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) -> Value:
-    """The value, or one like it where hooks of a tensor that is none of the operands wait for its
-    gradient."""
-    if any(x._storage._template is value.template for x in operands):
+def _own(frame: Frame, value: Value) -> Value:
+    """The value, or one like it where another tensor of the frame has this one, whose gradient is
+    not that of the new tensor."""
+    latest = frame.latest
+    found = latest.get(value.template)
+    if found is None and not frame.hooks:
+        latest[value.template] = value.template
         return value
-    node = apart(value.template, frame.has_hooks)
+    node = apart(found or value.template, lambda n: n in latest or frame.has_hooks(n))
+    latest[value.template] = latest[node] = node
     return value if node is value.template else interned(
         node, value.moves, value.detached, value.leaf_number, value.keeps_graph, value.was_freed)
 
@@ -151,7 +158,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
             made.append(view)
         else:
             assert type(result) is Fresh
-            value = _apart(frame, result.value, operands) if frame.hooks else result.value
+            value = _own(frame, result.value) if result.value.keeps_graph else result.value
             if result.number == len(fresh):
                 fresh.append(deferred(frame, value.template, value.keeps_graph, value.was_freed))
             made.append(Handle._view(fresh[result.number], value.moves, None))

@@ -6,7 +6,7 @@ backward(): the user's code, and hooks, run on real tensors, and what they gave 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,14 +48,19 @@ def watched(frame: Frame) -> Hashable:
     for leaf_id, table in hooks.of_leaves().items():
         if leaf_id in frame.leaf_numbers:
             numbers.append(frame.leaf_numbers[leaf_id])
-            if not all(isinstance(hook, OnTensor) for hook in table.values()):
+            if not _are_on_tensors(table):
                 return None
     if any(leaf_id in frame.leaf_numbers for leaf_id in hooks.after_leaves()):
         return None
     for node, hooked in hooks.of_values():
-        if node in frame.lifted and hooked is not frame.hooks.get(frame.lifted[node]):
+        if node in frame.lifted and (hooked is not frame.hooks.get(frame.lifted[node])
+                                     or not _are_on_tensors(hooked)):
             return None  # of a tensor that another frame made, or no frame
     return tuple([node for node, table in frame.hooks.items() if table]), tuple(numbers)
+
+
+def _are_on_tensors(table: Mapping[int, Any]) -> bool:
+    return all(isinstance(hook, OnTensor) for hook in table.values())
 
 
 def are_watched(tensors: Sequence[Handle[Any]]) -> bool:

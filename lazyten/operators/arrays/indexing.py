@@ -11,7 +11,7 @@ from typing import Any
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves, Shape, out_shape
-from lazyten.ir.node import Node, iota, move
+from lazyten.ir.node import Node, iota, moved_or_made
 from lazyten.ir.number_tape import Number, numbers
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
@@ -208,5 +208,5 @@ def _slice(chain: Chain, axis: int, entry: slice, shape: Shape) -> None:
 def apply(moves: Moves | list[tuple[Op, Any]], x: Node) -> Node:
     """A chain of movement ops on a node."""
     for op, arg in moves:
-        x = move(op, x, arg)
+        x = moved_or_made(op, x.dtype, (x,), arg)
     return x
