@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from fuzz.comparison import Difference, differences
 from fuzz.generator import Generator, with_exactness
@@ -86,13 +87,25 @@ class Report:
         return True
 
 
+class Programs(Protocol):
+    """Programs by number, and what lazyten refused or failed at while they were written."""
+
+    broken: list[tuple[Program, Exception]]
+    refused: list[tuple[Program, Exception]]
+
+    def program(self, number: int) -> Program: ...
+
+
 class Campaign:
     """Runs programs of a seed on a device."""
+
+    with_exactness: Callable[[Program], Program] = staticmethod(with_exactness)
+    """Tells which names of a program that was made short are exact."""
 
     def __init__(self, device: str, seed: int, longest: int = 10, together: int = 6,
                  small: float = 0.0) -> None:
         os.environ["LAZYTEN_CACHE"] = "0"
-        self.generator = Generator(seed, longest, small)
+        self.generator: Programs = Generator(seed, longest, small)
         self.interpreter, self.device = Lazyten("interpreter"), Lazyten(device)
         self.torch = PyTorch() if has_torch() else None
         self.together = together
@@ -172,7 +185,7 @@ class Campaign:
 
         def fails(candidate: Program) -> bool:
             try:
-                candidate = with_exactness(candidate)
+                candidate = self.with_exactness(candidate)
             except Exception:
                 return False
             expected = a.observe([candidate])[0]

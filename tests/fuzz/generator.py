@@ -166,13 +166,16 @@ class State:
                 self.own.append(statement.target)
         self.statements.append(statement)
         if not exact:
-            changed = self.names[statement.target or statement.operands[0]]
-            self.rough.update(t.untyped_storage() for t in (
-                (changed,) if isinstance(changed, lt.Tensor) else changed))
+            self._is_rough(statement.target or statement.operands[0])
             if not statement.target and "backward" in statement.form:
                 self.rough.update(self.names[n].grad.untyped_storage() for n in self.tensors()
                                   if self.names[n].is_leaf and self.names[n].grad is not None)
         return statement.target or ""
+
+    def _is_rough(self, name: str) -> None:
+        changed = self.names[name]
+        several = changed if isinstance(changed, tuple | list) else (changed,)
+        self.rough.update(t.untyped_storage() for t in several if isinstance(t, lt.Tensor))
 
     def _is_exact(self, statement: Statement) -> bool:
         exactness = statement.exactness

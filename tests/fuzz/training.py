@@ -1,0 +1,306 @@
+"""Writes random training programs: parameters, losses that read them, optimizers, and between their
+steps what people do there: rates that change, writes through views, hooks, gradients added up,
+states that are loaded.
+
+A program is a list of statements as any other; what they do is drawn from EVENTS. What has happened
+to a name is not looked at: a statement says by itself what it needs.
+"""
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from fuzz.campaign import Campaign
+from fuzz.program import Program, Statement
+from fuzz.rows import EXACT, ROUGH
+
+OPTIMIZERS = (
+    "SGD({0}, lr=0.25)", "SGD({0}, lr=0.25, momentum=0.5)",
+    "SGD({0}, lr=0.125, momentum=0.5, dampening=0.25, weight_decay=0.125)",
+    "SGD({0}, lr=0.125, momentum=0.5, nesterov=True, maximize=True)",
+    "Adam({0}, lr=0.125, eps=0.5)", "Adam({0}, lr=0.125, eps=0.5, amsgrad=True, weight_decay=0.1)",
+    "AdamW({0}, lr=0.125, eps=0.5)", "RMSprop({0}, lr=0.125, eps=0.5, momentum=0.5)",
+    "RMSprop({0}, lr=0.125, eps=0.5, centered=True)", "Adagrad({0}, lr=0.25, eps=0.5)",
+    "Adamax({0}, lr=0.125, eps=0.5)", "NAdam({0}, lr=0.125, eps=0.5)",
+    "RAdam({0}, lr=0.125, eps=0.5)", "Adadelta({0}, lr=0.5, eps=0.5)", "ASGD({0}, lr=0.125)")
+
+STARTS = ("a @ {W}", "F.linear(a, {W}.t(), {b})", "a @ {W} + {b}", "(a[:, :, None] * {W}).sum(1)",
+          "lt.einsum('nk,kh->nh', a, {W})", "F.linear(a, {W}.t()).sub({b})", "{m}(a)")
+MIDDLES = (
+    "t + {b}", "t.tanh()", "t * {q}", "t * {c}[0]", "lt.where(t > 0, t, t * {c}[0])", "t.flip(0)",
+    "t = t.clone()\nt[:1] *= 2\n{T} = t", "t = t * 1\nt.view(-1)[::2].add_({q})\n{T} = t",
+    "t = t * 1\nt.relu_()\n{T} = t", "t = t * 1\nt.t().mul_(2)\n{T} = t",
+    "t = t * 2\nu = t[:, :1]\nu.sub_({q})\nu.mul_(t[:, -1:] * 1)\n{T} = t + u",
+    "t = t * 1\nu = t.detach()\nu.mul_(2)\n{T} = t + u", "t + t.detach().sum()",
+    "with lt.no_grad(): u = t.mean()\n{T} = t - u", "t.masked_fill(t > 1, 0.5)",
+    "lt.checkpoint(lambda v: (v * {q}).sin(), t)", "lt.checkpoint(lambda v: v.tanh() @ {W}.t() @ {W}, t)",
+    "t.as_strided((t.shape[1], t.shape[0]), (1, t.shape[1])).t() * 2",
+    "t[:, :, None, None].contiguous(memory_format=lt.channels_last)[:, :, 0, 0] * 1",
+    "z = lt.complex(t, t * {q})\n{T} = (z * z.conj()).real",
+    "z = lt.complex(t, -t)\nz.real.mul_({q})\n{T} = z.real * z.imag",
+    "with lt.autocast(dtype=lt.bfloat16): u = t @ {W}.t()\n{T} = t + u.to(t.dtype).sum()",
+    "lt.eye(t.shape[0], dtype=t.dtype).to_sparse() @ t",
+    "u = t * 1\nu.copy_(t * 2)\nu[..., 0] = {q}\n{T} = u + t",
+    "t + F.embedding(lt.arange(t.shape[0]) % {W}.shape[0], {W})", "lt.cat([t, t * 2])",
+    "t.cumsum(0)", "t.softmax(-1)", "lt.func.vmap(lambda r: r * {b})(t) if t.shape[0] else t",
+    "t + lt.func.grad(lambda v: (v * {q}).sin().sum())(t)", "t[:0]", "t.sum(0)[None]",
+    "t.expand(2, *t.shape)[1]", "t[:, lt.tensor([0, 0])].sum(1, keepdim=True) + t",
+    "u = t + 0\nu.index_add_(0, lt.arange(t.shape[0]), t)\n{T} = u",
+    "u = lt.zeros_like(t)\nu.addcmul_(t, t)\nu[1:] += t[:-1]\n{T} = u",
+    "t.register_hook(lambda g: g * 2)\n{T} = t * 1", "t + {p}.sum()", "t * {p}.reshape(-1)[:1].sum()",
+)
+ENDS = ("(t ** 2).mean()", "t.sum()", "t.sin().sum()", "F.mse_loss(t, t.detach() * 0.5)",
+        "t.mean() * {c}[0]", "(t * t.detach()).sum() / 4", "t.abs().sum() + {q} ** 2",
+        "F.cross_entropy(t, lt.arange(t.shape[0]) % t.shape[1]) if t.numel() else t.sum()")
+
+EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
+    "zero_grad": (3, ("{o}.zero_grad()", "{o}.zero_grad(set_to_none=False)")),
+    "backward": (5, ("{f}({d}).backward()", "({f}({d}) / 2).backward()",
+                     "{f}({d} * 0.5).backward()", "{f}({d}[:1]).backward()",
+                     "lt.autograd.backward([{f}({d}), {f}({d}) * 2])",
+                     "l = {f}({d})\nl.backward(retain_graph=True)\nl.backward()")),
+    "step": (6, ("{o}.step()",)),
+    "whole step": (6, ("{o}.zero_grad()\n{f}({d}).backward()\n{o}.step()",
+                       "for _ in range(3):\n    {o}.zero_grad()\n    {f}({d}).backward()\n"
+                       "    {o}.step()",
+                       "for _ in range(4):\n    {f}({d}).backward()\n    if _ % 2:\n"
+                       "        {o}.step()\n        {o}.zero_grad()",
+                       "def closure():\n    {o}.zero_grad()\n    l = {f}({d})\n    l.backward()\n"
+                       "    return l\n{o}.step(closure)")),
+    "rate": (2, ("for g in {o}.param_groups: g['lr'] = {n}",
+                 "for g in {o}.param_groups: g['lr'] *= 0.5",
+                 "{o}.param_groups[0]['weight_decay'] = {n}",
+                 "{o}.param_groups[-1]['lr'] = {n}")),
+    "number of a closure": (2, ("{c}[0] = {n}", "{c}[0] *= -0.5",
+                                "{c}[0] = float({f}({d}).detach() > 0.5) + 0.5")),
+    "write to a parameter": (3, (
+        "with lt.no_grad(): {p}.mul_(0.5)", "with lt.no_grad(): {p}.view(-1)[:1].add_({n})",
+        "with lt.no_grad(): {p}[..., :1] = {n}", "with lt.no_grad(): {p} += {n}",
+        "{p}.data.clamp_(-1, 1)", "{p}.data[...] = {p}.data * {n}", "{p}.detach().add_({n})",
+        "with lt.no_grad(): {p}.copy_({p}.flip(0) if {p}.ndim else -{p})",
+        "{p}.detach().view(-1)[::2].mul_({n})", "{p}.data = {p}.data.clone() * {n}",
+        "with lt.no_grad(): {W}.t()[0].mul_({n})", "with lt.no_grad(): {W}[:, -1].copy_({W}[:, 0])",
+        "with lt.no_grad(): {W}[{W} > 0.5] = {n}", "{v}.mul_({n})", "{v}.add_({n})",
+        "{v}[...] = {n}", "with lt.no_grad(): {v}.copy_({p}.detach().sum() * {n})",
+        "lt.nn.init.constant_({p}, {n})",
+        "with lt.no_grad(): {W}.as_strided((1,), (1,), {W}.storage_offset()).fill_({n})")),
+    "write to a gradient": (2, (
+        "if {p}.grad is not None: {p}.grad.mul_({n})", "if {p}.grad is not None: {p}.grad.zero_()",
+        "{p}.grad = None", "{p}.grad = lt.ones_like({p}) * {n}",
+        "if {p}.grad is not None: {p}.grad.view(-1)[:1] = {n}",
+        "lt.nn.utils.clip_grad_norm_([{W}, {b}, {q}], 0.5)",
+        "lt.nn.utils.clip_grad_value_([{W}, {b}, {q}], 0.25)")),
+    "gradients by hand": (1.5, (
+        "for p, g in zip([{W}, {b}, {q}], lt.autograd.grad({f}({d}), [{W}, {b}, {q}], "
+        "allow_unused=True)): p.grad = g",
+        "g = lt.autograd.grad({f}({d}), {W}, create_graph=True, allow_unused=True)[0]\n"
+        "if g is not None and g.requires_grad: (g ** 2).sum().backward()",
+        "with lt.no_grad():\n    for p in [{W}, {b}, {q}]:\n"
+        "        if p.grad is not None: p -= {n} * p.grad")),
+    "requires_grad": (0.7, ("{p}.requires_grad_(False)", "{p}.requires_grad_()",
+                            "{W}.requires_grad_(not {W}.requires_grad)")),
+    "load": (1.5, ("{o}.load_state_dict({s})", "{m}.load_state_dict({r})",
+                   "import copy\n{o}.load_state_dict(copy.deepcopy({s}))",
+                   "import copy\n{o}.load_state_dict(copy.deepcopy({o}.state_dict()))")),
+    "hook removed": (1, ("{h}.remove()",)),
+    "unused": (0.4, ("{f}({d})", "lt.realize({p})", "{p}.detach().tolist()",
+                     "{m}.eval()", "{m}.train()", "{m}.zero_grad()",
+                     "with lt.no_grad(): {f}({d})")),
+    "schedule": (1, ("{e}.step()",)),
+    "group": (0.6, ("if not any({p} is p for g in {o}.param_groups for p in g['params']): "
+                    "{o}.add_param_group({{'params': [{p}], 'lr': {n}}})",)),
+}
+"""What is done, by kind: how often, and forms with the letters of names of a sort in their holes."""
+
+NAMED: dict[str, tuple[float, str, tuple[str, ...]]] = {
+    "hook": (2, "h", ("{p}.register_hook(lambda g: g * 2)", "{p}.register_hook(lambda g: None)",
+                      "{p}.register_hook(lambda g: g.clamp(-0.5, 0.5))",
+                      "{p}.register_hook(lambda g: g + {q}.detach())",
+                      "{p}.register_post_accumulate_grad_hook(lambda p: (p.grad.mul_({n}), None)[1])",
+                      "{p}.register_hook(lambda g: g * {c}[0])",
+                      "{m}.register_forward_hook(lambda m, i, o: o * 2)",
+                      "{m}.register_forward_pre_hook(lambda m, i: (i[0] * {n},))",
+                      "{m}.register_full_backward_hook(lambda m, i, o: tuple("
+                      "None if g is None else g * 2 for g in i))",
+                      "{o}.register_step_pre_hook(lambda o, a, k: ([p.grad.mul_({n}) for g in "
+                      "o.param_groups for p in g['params'] if p.grad is not None], None)[1])",
+                      "{o}.register_step_post_hook(lambda o, a, k: {c}.__setitem__(0, {n}))")),
+    "view": (1, "v", ("{p}.detach()[..., :1]", "{p}.data.view(-1)[-1:]", "{W}.detach().t()[0]",
+                      "{p}.data", "{W}.detach().as_strided((2,), (0,), 0)[:1]")),
+    "state": (1, "s", ("{o}.state_dict()", "import copy\n{T} = copy.deepcopy({o}.state_dict())")),
+    "model's state": (0.5, "r", ("{{k: v.detach().clone() for k, v in {m}.state_dict().items()}}",
+                                 "{m}.state_dict()")),
+    "schedule made": (0.4, "e", ("lt.optim.lr_scheduler.StepLR({o}, 2, 0.5)",
+                                 "lt.optim.lr_scheduler.ExponentialLR({o}, 0.5)",
+                                 "lt.optim.lr_scheduler.CosineAnnealingLR({o}, 4)",
+                                 "lt.optim.lr_scheduler.OneCycleLR({o}, 0.25, total_steps=50)")),
+    "look": (3, "x", ("{p}.detach().clone()", "{W}.detach() * 1", "{f}({d}).detach()",
+                      "{p}.grad.clone() if {p}.grad is not None else {p}.detach() * 2",
+                      "lt.cat([lt.zeros(1), *(x.detach().reshape(-1).float() for k, x in {o}.state[{p}]"
+                      ".items() if lt.is_tensor(x) and k not in ('step', 'sum'))])",
+                      "lt.cat([x.detach().reshape(-1) for x in {m}.state_dict().values()])",
+                      "lt.func.grad(lambda v: ({d}.sum() * v.clone().mul_({n}) * v).sum())("
+                      "{p}.detach())",
+                      "lt.func.jacrev(lambda v: v.clone().index_fill_(0, lt.tensor([0]), 2.0) * "
+                      "v)({b}.detach())", "{d} * 1")),
+}
+"""What is done and named: how often, the letter of its name, and forms."""
+
+
+@dataclass
+class Setting:
+    """The names of a program so far, by letter: p any parameter, W b q those of a shape."""
+
+    draw: random.Random
+    statements: list[Statement] = field(default_factory=list)
+    names: dict[str, list[str]] = field(default_factory=dict)
+    observed: list[str] = field(default_factory=list)
+
+    def filled(self, form: str) -> tuple[str, tuple[str, ...]] | None:
+        """The form with places of operands in its holes, and the operands; None where there is no
+        name of a sort."""
+        operands: list[str] = []
+        text = form.replace("{n}", self.draw.choice(("0.5", "-1.0", "2.0", "0.25", "1.5")))
+        for letter in "WbqcpmofdhvsreE":
+            hole = "{" + letter + "}"
+            if hole not in text:
+                continue
+            if not self.names.get(letter):
+                return None
+            name = self.draw.choice(self.names[letter])
+            if name not in operands:
+                operands.append(name)
+            text = text.replace(hole, f"{{{operands.index(name)}}}")
+        return text, tuple(operands)
+
+    def add(self, letter: str | None, form: str, row: str, exactness: str = ROUGH) -> str | None:
+        made = self.filled(form)
+        if made is None:
+            return None
+        target = f"{letter}{len(self.statements)}" if letter else None
+        self.statements.append(Statement(target, *made, row, exactness))
+        if letter and target:
+            self.names.setdefault(letter, []).append(target)
+        return target
+
+
+def numbers(draw: random.Random, *shape: int) -> str:
+    """Multiples of a quarter, as nested lists."""
+    if not shape:
+        return str(draw.randint(-8, 8) / 4)
+    return "[" + ", ".join(numbers(draw, *shape[1:]) for _ in range(shape[0])) + "]"
+
+
+class Trainings:
+    """Programs by number, as of `Generator`."""
+
+    def __init__(self, seed: int, longest: int = 14) -> None:
+        self.seed, self.longest = seed, longest
+        self.broken: list[tuple[Program, Exception]] = []
+        self.refused: list[tuple[Program, Exception]] = []
+
+    def program(self, number: int) -> Program:
+        """The program of this number."""
+        setting = Setting(random.Random(f"training {self.seed} {number}"))
+        inputs(setting)
+        for _ in range(setting.draw.choice((1, 1, 2))):
+            setting.statements.append(loss(setting))
+        optimizer(setting)
+        if setting.draw.random() < 0.2:
+            optimizer(setting)
+        for _ in range(setting.draw.randint(3, self.longest)):
+            event(setting)
+        observed = [*setting.observed, *setting.names["p"]]
+        return Program(tuple(setting.statements), tuple(observed), tuple(setting.names["p"]))
+
+
+def inputs(s: Setting) -> None:
+    """Data, parameters, a small network, a number that losses read."""
+    draw = s.draw
+    n, k, h = draw.choice((1, 2, 3, 5)), draw.choice((1, 2, 4)), draw.choice((1, 2, 3))
+    dtype = draw.choice(("float32", "float32", "float32", "float64"))
+
+    def tensor(letter: str, *shape: int, leaf: bool = True) -> str:
+        form = f"lt.tensor({numbers(draw, *shape)}, dtype=lt.{dtype}" if all(shape) else \
+            f"lt.zeros({shape}, dtype=lt.{dtype}"
+        if leaf and draw.random() < 0.4:
+            form = f"lt.nn.Parameter({form}))"
+        else:
+            form += ", requires_grad=True)" if leaf else ")"
+        return str(s.add(letter, form, "input", EXACT))
+
+    tensor("d", n, k, leaf=False)
+    if draw.random() < 0.3:
+        tensor("d", draw.choice((n, n, n + 1, 0)), k, leaf=False)
+    s.names["p"] = [tensor("W", k, h), tensor("b", h), tensor("q")]
+    s.add("c", f"{{{{0: {draw.choice(('1.0', '0.5', '2.0'))}}}}}", "closed over", EXACT)
+    if draw.random() < 0.5:
+        layers = draw.choice((f"lt.nn.Linear({k}, {h})", f"lt.nn.Linear({k}, 3), lt.nn.Tanh(), "
+                              f"lt.nn.Linear(3, {h})", f"lt.nn.Linear({k}, {h}), "
+                              f"lt.nn.BatchNorm1d({h})", f"lt.nn.Linear({k}, {h}), "
+                              f"lt.nn.LayerNorm({h}), lt.nn.ReLU(inplace=True)"))
+        s.add("m", f"m = lt.nn.Sequential({layers}).to(lt.{dtype})\nwith lt.no_grad():\n"
+              "    for i, p in enumerate(m.parameters()): p.copy_((lt.arange(p.numel()) * (i + 3) "
+              "% 7 - 3).reshape(p.shape) / 4)\n{T} = m", "module", EXACT)
+        s.names["p"].append(str(s.add("k", "{m}[0].weight", "parameter", EXACT)))
+        s.names["p"].append(str(s.add("k", "{m}[0].bias", "parameter", EXACT)))
+
+
+def loss(s: Setting) -> Statement:
+    """A function of data that reads parameters and what they close over."""
+    draw = s.draw
+    body = []
+    forms = [draw.choice(STARTS), *draw.sample(MIDDLES, draw.randint(0, 4)), draw.choice(ENDS)]
+    for form in forms:
+        made = s.filled(form)
+        if made is not None:
+            body.append(Statement("t", *made, "loss", ROUGH))
+        elif form is forms[0]:
+            body.append(Statement("t", *(s.filled(STARTS[0]) or ("", ())), "loss", ROUGH))
+    prefix = draw.choice(("", "", "", "@lt.jit", "@lt.compile"))
+    name = f"f{len(s.statements)}"
+    s.names.setdefault("f", []).append(name)
+    return Statement(name, prefix, row="def", parameters=("a",), body=tuple(body), result="t")
+
+
+def optimizer(s: Setting) -> None:
+    draw = s.draw
+    own = draw.sample(s.names["p"], draw.randint(1, len(s.names["p"])))
+    if draw.random() < 0.3 and len(own) > 1:
+        groups = f"[{{{{'params': [{own[0]}], 'lr': 0.5}}}}, {{{{'params': [{', '.join(own[1:])}]}}}}]"
+    else:
+        groups = f"[{', '.join(own)}]"
+    form = f"lt.optim.{draw.choice(OPTIMIZERS)}"
+    if draw.random() < 0.3:
+        form = form[:-1] + f", foreach={draw.choice(('True', 'False'))})"
+    for i, name in enumerate(own):
+        groups = groups.replace(name, f"{{{i}}}")
+    target = f"o{len(s.statements)}"
+    s.statements.append(Statement(target, form.replace("{0}", groups), tuple(own), "optimizer",
+                                  EXACT))
+    s.names.setdefault("o", []).append(target)
+
+
+def event(s: Setting) -> None:
+    """Add something that is done."""
+    weights = {**{k: w for k, (w, _) in EVENTS.items()}, **{k: w for k, (w, _, _) in NAMED.items()}}
+    kind = s.draw.choices(list(weights), list(weights.values()))[0]
+    if kind in EVENTS:
+        s.add(None, s.draw.choice(EVENTS[kind][1]), kind)
+        return
+    _, letter, forms = NAMED[kind]
+    target = s.add(letter, s.draw.choice(forms), kind, ROUGH if kind == "look" else EXACT)
+    if kind == "look" and target:
+        s.observed.append(target)
+
+
+class TrainingCampaign(Campaign):
+    """Runs training programs of a seed on a device. No value of theirs is exact."""
+
+    with_exactness = staticmethod(lambda program: program)
+
+    def __init__(self, device: str, seed: int, longest: int = 14, together: int = 6,
+                 small: float = 0.0) -> None:
+        super().__init__(device, seed, longest, together, small)
+        self.generator = Trainings(seed, longest)
