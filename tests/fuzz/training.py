@@ -8,8 +8,8 @@ to a name is not looked at: a statement says by itself what it needs.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from textwrap import indent
 
 from fuzz.campaign import Campaign
 from fuzz.program import Program, Statement
@@ -113,6 +113,17 @@ EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
 }
 """What is done, by kind: how often, and forms with the letters of names of a sort in their holes."""
 
+STEPS = ("{o}.zero_grad()\n{f}({d}).backward()\n{o}.step()",
+         "l = {f}({d})\n{o}.zero_grad()\nl.backward()\n{o}.step()",
+         "l = {f}({d})\nl.backward()\n{o}.step()\n{o}.zero_grad(set_to_none=False)",
+         "for p in [{W}, {b}, {q}]: p.grad = None\n{f}({d}).backward()\n"
+         "lt.nn.utils.clip_grad_norm_([{W}, {b}, {q}], 1.0, foreach=False)\n{o}.step()",
+         "{o}.zero_grad()\n(float({f}({d}).detach() < 2) * {f}({d})).backward()\n{o}.step()",
+         "{f}({d}).backward()\nwith lt.no_grad():\n    for p in [{W}, {b}, {q}]:\n"
+         "        if p.grad is not None: p -= 0.125 * p.grad; p.grad.zero_()")
+"""Whole steps, as in loops."""
+WHEN = ("== 2", "== 3", "> 1", "% 2", "== 0", "in (1, 4)")
+"""When in a loop something else is done."""
 NAMED: dict[str, tuple[float, str, tuple[str, ...]]] = {
     "hook": (2, "h", ("{p}.register_hook(lambda g: g * 2)", "{p}.register_hook(lambda g: None)",
                       "{p}.register_hook(lambda g: g.clamp(-0.5, 0.5))",
@@ -282,8 +293,26 @@ def optimizer(s: Setting) -> None:
     s.names.setdefault("o", []).append(target)
 
 
+def looped(s: Setting) -> None:
+    """Add steps that are the same but for one thing that is done in the middle."""
+    draw = s.draw
+    kinds = [k for k in EVENTS if k not in ("whole step", "step")]
+    kind = draw.choices(kinds, [EVENTS[k][0] for k in kinds])[0]
+    changes = "\n".join(draw.choice(EVENTS[kind][1]) for _ in range(draw.choice((1, 1, 2))))
+    lines = ["r = []", f"for i in range({draw.randint(4, 7)}):",
+             indent(draw.choice(STEPS), "    "), f"    if i {draw.choice(WHEN)}:",
+             indent(changes, "        "), "    r.append({p}.detach().clone())",
+             "{T} = lt.stack(r)"]
+    target = s.add("x", "\n".join(lines), "loop")
+    if target:
+        s.observed.append(target)
+
+
 def event(s: Setting) -> None:
     """Add something that is done."""
+    if s.draw.random() < 0.3:
+        looped(s)
+        return
     weights = {**{k: w for k, (w, _) in EVENTS.items()}, **{k: w for k, (w, _, _) in NAMED.items()}}
     kind = s.draw.choices(list(weights), list(weights.values()))[0]
     if kind in EVENTS:

@@ -295,6 +295,9 @@ class IndexingMethods(TensorCore[Tensor]):
         """`length` positions of an axis from `start`, which counts from the end if negative; a
         view."""
         axis, n = shapes.sized_axis(dim, self.shape, "narrow")
+        if isinstance(start, bool) or isinstance(length, bool) or getattr(start, "shape", ()):
+            raise DTypeError(f"narrow: start={start!r:.40} and length={length!r:.40} are whole "
+                             f"numbers; start may be a zero-dim tensor of one")
         given = shapes.as_int(start, "narrow", "the start")
         length = shapes.as_int(length, "narrow", "the length")
         start = given + n if given < 0 else given
