@@ -19,6 +19,7 @@ from fuzz import (
     rows_more,
     rows_parts,
     rows_programs,
+    rows_written,
 )
 from fuzz.calls import BATCHED, CALLS, JITTED, NEEDS_FLOAT
 from fuzz.holes import FLOATS, UNSIGNED, NoFit, fill
@@ -45,14 +46,16 @@ TABLES: dict[str, tuple[float, list[Row]]] = {
     "spectra": (0.5, rows_further.SPECTRA), "matrices": (0.6, rows_further.MATRICES),
     "scatters": (0.8, rows_further.SCATTERS), "special": (0.6, rows_further.SPECIAL),
     "sequences": (0.6, rows_further.SEQUENCES), "parts": (1.0, rows_parts.PARTS),
-    "sparse": (0.7, rows_parts.SPARSE),
+    "sparse": (0.7, rows_parts.SPARSE), "written": (0.9, rows_written.WRITTEN),
+    "out": (0.5, rows_written.OUT), "layouts": (0.5, rows_written.LAYOUTS),
+    "empty": (0.8, rows_written.EMPTY),
 }
 """Groups of rows and how often each is drawn."""
 ALONE = frozenset({"random", "generators", "autocast alone", "windows alone"})
 """Groups of rows whose values are others in PyTorch, for programs that it does not run."""
 IN_BODIES = frozenset(TABLES) - ALONE - {"computing", "gradients", "Python", "hooks", "threads",
-                                          "several"}
-IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules", "parts", "sparse"}
+                                          "several", "written", "out"}
+IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules", "parts", "sparse", "layouts", "empty"}
 LARGEST = 1500
 """Elements of a value at most."""
 SIZES = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 33, 40)
