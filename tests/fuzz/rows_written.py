@@ -23,7 +23,7 @@ _WAYS = (
     "lt.func.vmap(f)(x)", "lt.func.vmap(f, in_dims=1, out_dims=1)(x)",
     "lt.func.jvp(f, (x,), (x * 2 + 1,))[1]", "lt.func.vjp(f, x)[1](x * 1)[0]",
     "lt.func.jacrev(f)(x)", "lt.func.jacfwd(f)(x)", "lt.func.hessian(lambda v: f(v).sum())(x)",
-    "lt.func.vmap(lt.func.grad(lambda v: f(v).sum()))(x)", "lt.func.functionalize(f)(x)",
+    "lt.func.vmap(lt.func.grad(lambda v: f(v).sum()))(x)", "lt.func.vmap(f, (0,))(x)",
     "lt.func.vmap(lambda v: lt.func.jvp(f, (v,), (v * 2,))[1])(x)",
     "lt.func.linearize(f, x)[1](x + 1)", "f(f(x))",
     "lt.func.vmap(lt.func.jacrev(f))(x)", "lt.checkpoint(f, x).clone()")
@@ -70,10 +70,9 @@ LAYOUTS: list[Row] = [
     *rows(EXACT, ["{x:n[n,c,h,w]}.contiguous(memory_format=lt.channels_last)",
                   "{x:n[n,c,h,w]}.to(memory_format=lt.channels_last)",
                   "{x:n[n,c,h,w]}.clone(memory_format=lt.channels_last)",
-                  "{x:n2}.T.clone()", "{x:n3}.permute(2, 0, 1).clone()",
+                  
                   "lt.empty_permuted(({n:int(1,4)}, {m:int(1,4)}), (1, 0)).fill_(2.0)",
-                  "lt.zeros_like({x:n[n,c,h,w]}, memory_format=lt.channels_last)",
-                  "lt.ones_like({x:n2}.T)", "{x:a2}.T.to(lt.float64, copy=True)"],
+                  "{x:n[n,c,h,w]}.to(lt.float64, memory_format=lt.channels_last)"],
           name=FORMAT_ROW),
     *rows(EXACT, ["F.max_pool2d({x:f[n,c,h,w]}.contiguous(memory_format=lt.channels_last), 1)",
                   "{x:n[n,c,h,w]}.contiguous(memory_format=lt.channels_last).flatten(1)",

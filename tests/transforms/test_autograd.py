@@ -587,6 +587,26 @@ def test_checkpoints_that_share_a_weight_each_give_it_a_gradient(device: str,
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_leaf_that_an_input_was_written_to_has_a_gradient_through_a_checkpoint(
+        jitted: bool, device: str) -> None:
+    """What it is now is not computed yet, and of the checkpoint's input, too."""
+    def trained(checkpoint: Any) -> float:
+        x, w = lt.tensor([1.0, 2.0], device=device), lt.tensor(0.5, device=device, requires_grad=True)
+
+        def loss(v: lt.Tensor) -> lt.Tensor:
+            return (checkpoint(lambda a: (a * w).sin(), v) ** 2).sum()
+        call = lt.jit(loss) if jitted else loss
+        for _ in range(4):
+            call(x).backward()
+            assert w.grad is not None
+            with lt.no_grad():
+                w -= 0.125 * w.grad
+            w.grad = None
+        return float(w)
+    assert trained(lt.checkpoint) == pytest.approx(trained(lambda f, v: f(v)), rel=1e-5)
+
+
 @pytest.mark.parametrize("segments", [1, 2, 3, 5])
 def test_segments_of_layers_are_checkpoints(segments: int) -> None:
     def of(m: Any, checkpoint: Any) -> Any:
