@@ -68,10 +68,10 @@ EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
                        "        {o}.step()\n        {o}.zero_grad()",
                        "def closure():\n    {o}.zero_grad()\n    l = {f}({d})\n    l.backward()\n"
                        "    return l\n{o}.step(closure)")),
-    "rate": (2, ("for g in {o}.param_groups: g['lr'] = {n}",
+    "rate": (2, ("for g in {o}.param_groups: g['lr'] = {r}",
                  "for g in {o}.param_groups: g['lr'] *= 0.5",
-                 "{o}.param_groups[0]['weight_decay'] = {n}",
-                 "{o}.param_groups[-1]['lr'] = {n}")),
+                 "{o}.param_groups[0]['weight_decay'] = {r}",
+                 "{o}.param_groups[-1]['lr'] = {r}")),
     "number of a closure": (2, ("{c}[0] = {n}", "{c}[0] *= -0.5",
                                 "{c}[0] = float({f}({d}).detach() > 0.5) + 0.5")),
     "write to a parameter": (3, (
@@ -100,7 +100,7 @@ EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
         "        if p.grad is not None: p -= {n} * p.grad")),
     "requires_grad": (0.7, ("{p}.requires_grad_(False)", "{p}.requires_grad_()",
                             "{W}.requires_grad_(not {W}.requires_grad)")),
-    "load": (1.5, ("{o}.load_state_dict({s})", "{m}.load_state_dict({r})",
+    "load": (1.5, ("{o}.load_state_dict({s})", "{m}.load_state_dict({t})",
                    "import copy\n{o}.load_state_dict(copy.deepcopy({s}))",
                    "import copy\n{o}.load_state_dict(copy.deepcopy({o}.state_dict()))")),
     "hook removed": (1, ("{h}.remove()",)),
@@ -109,7 +109,7 @@ EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
                      "with lt.no_grad(): {f}({d})")),
     "schedule": (1, ("{e}.step()",)),
     "group": (0.6, ("if not any({p} is p for g in {o}.param_groups for p in g['params']): "
-                    "{o}.add_param_group({{'params': [{p}], 'lr': {n}}})",)),
+                    "{o}.add_param_group({{'params': [{p}], 'lr': {r}}})",)),
 }
 """What is done, by kind: how often, and forms with the letters of names of a sort in their holes."""
 
@@ -140,7 +140,7 @@ NAMED: dict[str, tuple[float, str, tuple[str, ...]]] = {
     "view": (1, "v", ("{p}.detach()[..., :1]", "{p}.data.view(-1)[-1:]", "{W}.detach().t()[0]",
                       "{p}.data", "{W}.detach().as_strided((2,), (0,), 0)[:1]")),
     "state": (1, "s", ("{o}.state_dict()", "import copy\n{T} = copy.deepcopy({o}.state_dict())")),
-    "model's state": (0.5, "r", ("{{k: v.detach().clone() for k, v in {m}.state_dict().items()}}",
+    "model's state": (0.5, "t", ("{{k: v.detach().clone() for k, v in {m}.state_dict().items()}}",
                                  "{m}.state_dict()")),
     "schedule made": (0.4, "e", ("lt.optim.lr_scheduler.StepLR({o}, 2, 0.5)",
                                  "lt.optim.lr_scheduler.ExponentialLR({o}, 0.5)",
@@ -173,7 +173,8 @@ class Setting:
         name of a sort."""
         operands: list[str] = []
         text = form.replace("{n}", self.draw.choice(("0.5", "-1.0", "2.0", "0.25", "1.5")))
-        for letter in "WbqcpmofdhvsreE":
+        text = text.replace("{r}", self.draw.choice(("0.5", "0.0", "0.25", "0.125")))
+        for letter in "WbqcpmofdhvsteE":
             hole = "{" + letter + "}"
             if hole not in text:
                 continue

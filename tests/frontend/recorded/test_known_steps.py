@@ -365,6 +365,22 @@ def test_a_leaf_that_was_none_for_a_while_has_the_hooks_that_it_gets_then(device
         del before
 
 
+def test_leaves_that_are_read_after_another_tensor_than_before_have_their_own_gradients() -> None:
+    """A leaf is the second thing that is read in each step, and the second leaf in one of them."""
+    p, q = (lt.ones(3, requires_grad=True) for _ in range(2))
+    x = lt.ones(3)
+    lt.realize(p, q, x)
+    for others in ([p], [x, p], [p], [x, p]):
+        p.grad = q.grad = None
+        first, *rest = others
+        loss = (first * 2).sum() + (q * 3).sum()
+        for other in rest:
+            loss = loss + (other * 2).sum()
+        loss.backward()
+        assert p.grad is not None and p.grad.tolist() == [2, 2, 2]
+        assert q.grad is not None and q.grad.tolist() == [3, 3, 3]
+
+
 def test_an_optimizer_that_counts_as_another_did_compiles_nothing() -> None:
     def plans() -> list[object]:
         w = lt.tensor([1.0, 2.0], requires_grad=True)
