@@ -488,6 +488,8 @@ def test_storages_that_are_shared_have_one_number() -> None:
     x, other = lt.arange(4.0), lt.arange(4.0)
     first, second = x.untyped_storage(), x[1:].untyped_storage()
     assert first.data_ptr() == second.data_ptr() != other.untyped_storage().data_ptr()
+    assert first.size() == len(second) == second.nbytes() == 16 and first.element_size() == 1
+    assert first.device == x.device and first.device.type == x.device.type
 
 
 def test_a_diagonal_is_filled_in_all_axes_and_again_below_a_row(device: str) -> None:
