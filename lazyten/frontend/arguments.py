@@ -185,8 +185,9 @@ def _beside(number: Any, other: Any, operation: str) -> Any:
 @form(OUT)
 def written(result: Any, out: Any, operation: str) -> Any:
     """`out`, with what an operation gives written to it: in its own memory, of which it becomes a
-    row-major view if it has another shape (see resize_). GradientError if gradients are wanted, as they do not flow
-    through a write of this kind; DTypeError for what is no tensor, or cannot hold the result."""
+    row-major view if it has another shape (see resize_). GradientError if gradients are wanted, as
+    they do not flow through a write of this kind; DTypeError for what is no tensor, or cannot hold
+    the result."""
     if isinstance(result, tuple):
         if not isinstance(out, tuple | list) or len(out) != len(result):
             raise ArgumentError(f"{operation}: out={out!r:.60} must be a tuple of {len(result)} "

@@ -17,7 +17,7 @@ from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.autodiff.joint_gradients import apart, jointly
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs_of
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, const, make
+from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.nn.attributes import Attributes
 from lazyten.storage import tracing

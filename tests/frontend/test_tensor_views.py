@@ -438,13 +438,13 @@ def test_parts_have_numpys_sizes() -> None:
     with pytest.raises(lt.IndexingError):
         x.narrow(0, 8, 3)
     for start, length in ((True, 2), (0, True), (lt.tensor([1]), 2)):
-        with pytest.raises(lt.DTypeError, match="narrow: start=.* are whole numbers"):
+        with pytest.raises(lt.DTypeError, match=r"narrow: start=.* are whole numbers"):
             x.narrow(0, start, length)
     assert x.narrow(0, lt.tensor(-2), 2).tolist() == [8, 9]
 
 
 def test_a_position_in_an_array_without_elements_is_refused() -> None:
-    with pytest.raises(lt.ShapeError, match="unravel_index of 1 positions .* no elements"):
+    with pytest.raises(lt.ShapeError, match=r"unravel_index of 1 positions .* no elements"):
         lt.unravel_index(lt.tensor(0), (2, 0))
     assert [i.shape for i in lt.unravel_index(lt.zeros(0, dtype=lt.int64), (2, 0))] == [(0,), (0,)]
 

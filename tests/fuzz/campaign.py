@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from fuzz.comparison import Difference, differences
-from fuzz.generator import Generator, with_exactness
+from fuzz.generator import Generator, is_refusal, with_exactness
 from fuzz.libraries import Lazyten, Library, Observation, PyTorch, has_torch
 from fuzz.program import Program
 from fuzz.shrinker import shrink
@@ -77,6 +77,11 @@ class Report:
         self.refusals = other.refusals | self.refusals
         for finding in other.findings:
             self.keep(finding)
+
+    def refused(self, row: str, what: str, error: Exception | None) -> None:
+        """Count what lazyten refused and PyTorch does, and say the first of a row."""
+        self.refused_by_lazyten[row] += 1
+        self.refusals.setdefault(row, f"{what}: {type(error).__name__}: {error!s:.150}")
 
     def keep(self, finding: Finding) -> bool:
         """Count a finding: whether it is the first of its sort."""
@@ -155,20 +160,21 @@ class Campaign:
                 continue
             if self.torch.observe([program])[0].error is None:
                 last = program.statements[-1]
-                self.report.refused_by_lazyten[last.row] += 1
-                self.report.refusals.setdefault(
-                    last.row, f"{last.expression}: {type(error).__name__}: {error!s:.150}")
+                self.report.refused(last.row, last.expression, error)
         self.generator.refused.clear()
 
     def _fails_with(self, kind: type[Exception], program: Program) -> bool:
         return isinstance(self.interpreter.observe([program])[0].error, kind)
 
     def _beside_torch(self, number: int, program: Program, seen: Observation) -> Iterator[Finding]:
-        if self.torch is None or not program.foreign or seen.error is not None:
+        if self.torch is None or not program.foreign:
             return
         theirs = self.torch.observe([program])[0]
         if theirs.error is not None:
             self.report.refused_by_torch[theirs.row] += 1
+            return
+        if is_refusal(seen.error):
+            self.report.refused(seen.row, seen.row, seen.error)
             return
         self.report.beside_torch += 1
         yield from self._compare(number, program, self.torch, theirs, self.interpreter, seen)

@@ -55,7 +55,8 @@ ALONE = frozenset({"random", "generators", "autocast alone", "windows alone"})
 """Groups of rows whose values are others in PyTorch, for programs that it does not run."""
 IN_BODIES = frozenset(TABLES) - ALONE - {"computing", "gradients", "Python", "hooks", "threads",
                                           "several", "written", "out"}
-IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules", "parts", "sparse", "layouts", "empty"}
+IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules", "parts", "sparse",
+                             "layouts", "empty"}
 LARGEST = 1500
 """Elements of a value at most."""
 SIZES = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 33, 40)
@@ -264,6 +265,11 @@ def _number(draw: random.Random, dtype: str) -> Any:
     return draw.choice((draw.randint(-6, 9), draw.randint(-6, 9), draw.randint(0, 5)))
 
 
+def is_refusal(error: Exception | None) -> bool:
+    """Whether an error is one of a user's mistake, or of what is not there."""
+    return isinstance(error, lt.LazytenError) and not isinstance(error, lt.InternalError)
+
+
 def with_exactness(program: Program) -> Program:
     """The program with the names that are exact found anew."""
     library = Lazyten("interpreter")
@@ -360,8 +366,7 @@ class Generator:
     def _fails(self, state: State, statement: Statement, error: Exception) -> None:
         """Keep a program that ends in an error, and the error."""
         if state.prefix == "x":
-            refusal = isinstance(error, lt.LazytenError) and not isinstance(error, lt.InternalError)
-            kept = self.refused if refusal else self.broken
+            kept = self.refused if is_refusal(error) else self.broken
             statements = (*state.statements, statement)
             observed = (statement.target,) if statement.target else ()
             kept.append((Program(statements, observed, foreign=self.foreign), error))

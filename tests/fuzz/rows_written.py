@@ -37,7 +37,8 @@ def few(*arrays: object) -> bool:
 def written(write: str, way: str) -> str:
     """A form of several lines: a function that writes to what it has made, transformed."""
     body = "".join(f"    {line}\n" for line in write.split("\n"))
-    return (f"x = {{x:F2}}.detach()\ndef f(v):\n    w = v * 1\n{body}    return w * v\n{{T}} = {way}")
+    return (f"x = {{x:F2}}.detach()\ndef f(v):\n    w = v * 1\n{body}    return w * v\n"
+            f"{{T}} = {way}")
 
 
 WRITTEN: list[Row] = [
@@ -48,9 +49,10 @@ _OUT = "{z:F!}.detach()"
 _LINES = "{z:F1+!}.detach()"
 
 OUT: list[Row] = [
-    *rows(EXACT, [f"lt.mul({_OUT}, 2, out={{z}}.detach())", f"lt.add({_OUT} * 1, 1, out={{z}}.data)",
+    *rows(EXACT, [f"lt.mul({_OUT}, 2, out={{z}}.detach())",
+                  f"lt.add({_OUT} * 1, 1, out={{z}}.data)",
                   f"lt.clamp({_OUT} * 1, -1, 1, out={{z}}.detach())",
-                  f"lt.arange({{z:F!}}.numel() // 2, out={{z}}.detach())",
+                  "lt.arange({z:F!}.numel() // 2, out={z}.detach())",
                   f"lt.cat([{_OUT}.reshape(-1)[1:] * 1, {{z}}.detach().reshape(-1)[:1] * 1], "
                   "out={z}.detach())",
                   f"lt.select({_LINES} * 1, {{d:axis(z)}}, 0).abs_()",
@@ -70,7 +72,6 @@ LAYOUTS: list[Row] = [
     *rows(EXACT, ["{x:n[n,c,h,w]}.contiguous(memory_format=lt.channels_last)",
                   "{x:n[n,c,h,w]}.to(memory_format=lt.channels_last)",
                   "{x:n[n,c,h,w]}.clone(memory_format=lt.channels_last)",
-                  
                   "lt.empty_permuted(({n:int(1,4)}, {m:int(1,4)}), (1, 0)).fill_(2.0)",
                   "{x:n[n,c,h,w]}.to(lt.float64, memory_format=lt.channels_last)"],
           name=FORMAT_ROW),
@@ -82,7 +83,8 @@ LAYOUTS: list[Row] = [
                   "{x:n1}.unfold(0, 1, 2)[:, 0].flip(0)"],
           name="of another memory format", when=lambda x: x.size > 3),
     *rows(EXACT, ["{x:f!}.detach().as_strided((2,), (1,), {x}.storage_offset()).mul_({c:num})",
-                  "{x:f2!}.detach().T.as_strided((2, 1), (1, 1), {x}.storage_offset()).add_({c:num})",
+                  "{x:f2!}.detach().T.as_strided((2, 1), (1, 1), {x}.storage_offset())"
+                  ".add_({c:num})",
                   "{x:f2!}.detach().T.flip(0).T[::2].copy_({x}.detach()[::2] * 2)"],
           name="write by strides", effect=True, when=lambda x: x.size > 3),
 ]
@@ -98,7 +100,8 @@ EMPTY: list[Row] = [
                   "{x:n1+}.index_select(0, lt.zeros(0, dtype=lt.int64))",
                   "{x:n1+}[lt.zeros(0, 2, dtype=lt.int64)]", "{x:n1+}.masked_select({x} != {x})",
                   "lt.zeros(0, 3).sum({d:int(0,1)})", "lt.zeros(2, 0).argsort(1)",
-                  "F.pad({x:n1+}[..., :0], (1, 2))", f"{_NONE}.detach().unique()", "{x:n1+}[:0].bool().any(0)",
+                  "F.pad({x:n1+}[..., :0], (1, 2))", f"{_NONE}.detach().unique()",
+                  "{x:n1+}[:0].bool().any(0)",
                   "lt.where({x:n1+}[:0] > 0, {x}[:0], 1)", "{x:n1+}[:0].scatter_add(0, "
                   "lt.zeros({x}[:0].shape, dtype=lt.int64), {x})", "lt.bincount({x:l1}[:0])",
                   "lt.einsum('ij->j', {x:n2}[:0])", "{x:n1+}[:0].diff(dim=0)"],
@@ -110,7 +113,8 @@ EMPTY: list[Row] = [
                   "F.conv1d({x:F[n,c,l]}[:0], {w:F[o,c,k<l]@x})",
                   "F.cross_entropy({x:F2}[:0], lt.zeros(0, dtype=lt.int64), reduction='sum')"],
           name="no elements", when=moderate),
-    *rows(EXACT, ["{x:f1+!}[:0].mul_(2)", "{x:f1+!}[:0] = 3", "{x:f1+!}[:, None][:0].copy_({x}[:0, None])",
+    *rows(EXACT, ["{x:f1+!}[:0].mul_(2)", "{x:f1+!}[:0] = 3",
+                  "{x:f1+!}[:, None][:0].copy_({x}[:0, None])",
                   "{x:f1+!}.index_add_(0, lt.zeros(0, dtype=lt.int64), {x}[:0] * 1)",
                   "{x:f1+!}[lt.zeros(0, dtype=lt.int64)] = 5", "{x:f1+!}[{x} != {x}] = 1",
                   "{x:f1+!}.scatter_(0, lt.zeros({x}[:0].shape, dtype=lt.int64), 2)"],

@@ -64,7 +64,7 @@ def test_what_is_written_to_a_view_of_another_shape_is_in_its_memory(call: str,
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_a_view_without_room_for_a_result_is_refused(dtype: str) -> None:
     whole = lt.zeros(3, dtype=getattr(lt, dtype))
-    with pytest.raises(lt.ShapeError, match="resize_ of a view .* are needed"):
+    with pytest.raises(lt.ShapeError, match=r"resize_ of a view .* are needed"):
         lt.add(lt.ones(4), 1, out=whole[2:])
     assert whole.tolist() == [0, 0, 0]
     assert lt.add(lt.ones(4), 1, out=whole) is whole

@@ -592,7 +592,8 @@ def test_a_leaf_that_an_input_was_written_to_has_a_gradient_through_a_checkpoint
         jitted: bool, device: str) -> None:
     """What it is now is not computed yet, and of the checkpoint's input, too."""
     def trained(checkpoint: Any) -> float:
-        x, w = lt.tensor([1.0, 2.0], device=device), lt.tensor(0.5, device=device, requires_grad=True)
+        x = lt.tensor([1.0, 2.0], device=device)
+        w = lt.tensor(0.5, device=device, requires_grad=True)
 
         def loss(v: lt.Tensor) -> lt.Tensor:
             return (checkpoint(lambda a: (a * w).sin(), v) ** 2).sum()
