@@ -71,7 +71,7 @@ class ConversionMethods(TensorCore[Tensor]):
         if memory_format is not preserve_format:
             result = result.contiguous(memory_format)
             if not looks_like(memory_format, self.shape, result.stride()):
-                return result.clone(memory_format)
+                result, copy = result.clone(memory_format), False
         return result.clone(memory_format) if copy and result is self else result._same()
 
     def cpu(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
