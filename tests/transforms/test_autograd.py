@@ -587,6 +587,20 @@ def test_checkpoints_that_share_a_weight_each_give_it_a_gradient(device: str,
 
 
 @pytest.mark.torch
+def test_hooks_of_a_leaf_stay_when_it_gets_other_data(device: str) -> None:
+    w, told = lt.tensor([1.0, 2.0], device=device, requires_grad=True), []
+    handle = w.register_hook(lambda g: g * 3)
+    after = w.register_post_accumulate_grad_hook(lambda p: told.append(p.grad.tolist()))
+    w.data = w.data * 2
+    (w * w).sum().backward()
+    assert told == [[12, 24]]
+    handle.remove()
+    after.remove()
+    w.grad = None
+    (w * w).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [4, 8] and len(told) == 1
+
+
 @pytest.mark.parametrize("jitted", [False, True])
 def test_a_leaf_that_an_input_was_written_to_has_a_gradient_through_a_checkpoint(
         jitted: bool, device: str) -> None:
