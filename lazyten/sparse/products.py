@@ -124,8 +124,8 @@ def bmm(self: Any, mat2: Any) -> Any:
     which = self._places
     rows = flat(which[:2], (batch, n))
     columns = flat(functions.stack([which[0], which[2]]), (batch, m))
-    each = self._elements.unsqueeze(1) * mat2.reshape(batch * m, -1).index_select(0, columns)
-    return added_up(each, rows, batch * n).reshape(batch, n, -1)
+    each = self._elements.unsqueeze(1) * mat2.reshape(batch * m, mat2.shape[2]).index_select(0, columns)
+    return added_up(each, rows, batch * n).reshape(batch, n, mat2.shape[2])
 
 
 @sparse_form("addmm", "sspaddmm")
