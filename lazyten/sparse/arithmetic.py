@@ -211,7 +211,8 @@ def _to_dense_one(dense: Any, x: Any, alpha: Any) -> Tensor:
     if alpha != 1:
         values = values * alpha
     axes = x.sparse_dim()
-    rows = dense.to(dtype=kind).reshape(math.prod(dense.shape[:axes]), *dense.shape[axes:]) if axes else dense.unsqueeze(0)
+    count = math.prod(dense.shape[:axes])
+    rows = dense.to(dtype=kind).reshape(count, *dense.shape[axes:])
     total: Tensor
     if kind is dt.bool_ or not rows.numel():
         total = dense.to(dtype=kind) + to_dense(x.with_values(values))
