@@ -19,6 +19,7 @@ from fuzz.generator import TABLES, Generator, with_exactness
 from fuzz.libraries import Lazyten, Observation
 from fuzz.program import Program, Statement
 from fuzz.shrinker import shrink
+from fuzz.training import TrainingCampaign, Trainings
 from public_functions import OUTSIDE, functions, named
 from slow_rows import slow_but
 
@@ -27,6 +28,8 @@ from lazyten.ir.ops import Op
 from lazyten.storage.placement import default_device
 
 SEED, PARTS, PROGRAMS = 0, 12, 25
+TRAININGS = 6
+
 
 
 @pytest.mark.parametrize("part", slow_but(range(PARTS), 0, 1, 2, 3))
@@ -43,11 +46,22 @@ def test_random_programs_give_what_the_interpreter_and_pytorch_give(part: int,
     assert not found, "\n".join(map(str, found))
 
 
+@pytest.mark.torch
+@pytest.mark.parametrize("part", slow_but(range(6), 0))
+@pytest.mark.filterwarnings("ignore")
+def test_random_training_programs_give_what_pytorch_gives(part: int) -> None:
+    campaign = TrainingCampaign(default_device(), seed=SEED, longest=8)
+    found = list(campaign.run(range(part * TRAININGS, (part + 1) * TRAININGS)))
+    assert not found, "\n".join(map(str, found))
+    assert campaign.report.beside_torch > TRAININGS // 2
+
+
 def test_a_program_depends_on_its_seed_and_number_alone() -> None:
     first, second = Generator(3), Generator(3)
     second.program(1)
     assert first.program(5) == second.program(5) != first.program(6)
     assert Generator(4).program(5) != first.program(5)
+    assert Trainings(3).program(5) == Trainings(3).program(5) != Trainings(4).program(5)
 
 
 @pytest.mark.slow
@@ -66,7 +80,7 @@ WITHOUT_A_ROW = named("lt", """
 
     absolute acosh adjoint arccosh atleast_1d dsplit
     logspace mv nanquantile scalar_tensor split_with_sizes unravel_index vdot
-    alias_copy constant_pad_nd empty_permuted empty_strided grid_sampler
+    alias_copy constant_pad_nd empty_strided grid_sampler
     grid_sampler_2d
     grid_sampler_3d histogramdd unsafe_split_with_sizes split_with_sizes_copy view_copy
     as_strided_scatter bartlett_window blackman_window hamming_window hann_window kaiser_window

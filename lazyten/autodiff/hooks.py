@@ -118,11 +118,13 @@ def forget(leaf_id: int) -> None:
 
 
 def share(leaf_id: int, another: int) -> None:
-    """What is registered for a leaf is called for another id of it, too."""
+    """What is registered for a leaf is called for another id of it, too: there is one table then,
+    from which handles remove it."""
     tables: tuple[dict[int, dict[int, Any]], ...] = _of_leaves, _after
     for table in tables:
         if leaf_id in table:
-            table[another] = table[leaf_id] | table.get(another, {})
+            table[leaf_id].update(table.get(another, {}))
+            table[another] = table[leaf_id]
 
 
 def are_registered() -> bool:

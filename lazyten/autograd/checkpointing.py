@@ -181,12 +181,13 @@ class _Again:
         # The walk ends at them: an input may depend on a leaf that the function uses again.
         ends = {x: make(Op.LEAF, x.dtype, (make(Op.DETACH, x.dtype, (copy,)),), new_leaf_id())
                 for x, copy in copies.items()}
-        inner = [n for n in toposort([self.output], known=ends)
-                 if n not in ends]
+        # Leaves stay what they are, though an input may have been read for their value, too.
+        ends |= {x: x for x in self.inputs if x.op is Op.LEAF}
+        inner = [n for n in toposort([self.output], known=ends) if n not in ends]
         again, *repeated = substitute([self.output, *inner], ends)
         originals = {copy: n for copy, n in zip(repeated, inner, strict=True) if copy is not n}
         with hooks.inner_walk(originals):
-            found = vjp(again, g, [ends.get(x, x) for x in self.inputs])
+            found = vjp(again, g, [ends[x] for x in self.inputs])
         parts = iter(substitute([part for part in found if part is not None],
                                 {ends[x]: copy for x, copy in copies.items()}))
         return tuple(None if part is None else next(parts) for part in found)

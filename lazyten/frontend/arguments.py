@@ -184,9 +184,10 @@ def _beside(number: Any, other: Any, operation: str) -> Any:
 
 @form(OUT)
 def written(result: Any, out: Any, operation: str) -> Any:
-    """`out`, with what an operation gives written to it: in its own memory if it has the result's
-    shape, and else as its new value. GradientError if gradients are wanted, as they do not flow
-    through a write of this kind; DTypeError for what is no tensor, or cannot hold the result."""
+    """`out`, with what an operation gives written to it: in its own memory, of which it becomes a
+    row-major view if it has another shape (see resize_). GradientError if gradients are wanted, as
+    they do not flow through a write of this kind; DTypeError for what is no tensor, or cannot hold
+    the result."""
     if isinstance(result, tuple):
         if not isinstance(out, tuple | list) or len(out) != len(result):
             raise ArgumentError(f"{operation}: out={out!r:.60} must be a tuple of {len(result)} "
@@ -201,7 +202,4 @@ def written(result: Any, out: Any, operation: str) -> Any:
     if dt.category(result.dtype) > dt.category(out.dtype):
         raise DTypeError(f"{operation}: out is {out.dtype.name}, which cannot hold a result of "
                          f"{result.dtype.name}")
-    if out.shape == result.shape:
-        return out.copy_(result)
-    out.data = result.to(dtype=out.dtype, device=out.device)
-    return out
+    return (out if out.shape == result.shape else out.resize_(result.shape)).copy_(result)

@@ -209,13 +209,17 @@ def columns_of_powers(x: Tensor, N: int | None) -> int:
 
 @takes_tensors
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The index on each axis of an array of `shape` at these positions in row-major order."""
+    """The index on each axis of an array of `shape` at these positions in row-major order.
+    ShapeError for a position in an array without elements."""
     if not indices.dtype.is_int:
         raise DTypeError(f"unravel_index of {indices.dtype.name}: positions are integers")
     indices, found = indices.long(), []
     sizes = shapes.sizes([shape], "unravel_index")  # of no array in memory: they may be any
     if any(n < 0 for n in sizes):
         raise ShapeError(f"unravel_index: shape {sizes} has a negative size; sizes are 0 or more")
+    if 0 in sizes and indices.numel():
+        raise ShapeError(f"unravel_index of {indices.numel()} positions in shape {sizes}, which "
+                         f"has no elements; give another shape, or no positions")
     for size in reversed(sizes):
         found.append(indices % size)
         indices = indices // size

@@ -17,7 +17,7 @@ from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.autodiff.joint_gradients import apart, jointly
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs_of
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, const, make
+from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.nn.attributes import Attributes
 from lazyten.storage import tracing
@@ -121,14 +121,14 @@ class HookMethods(Attributes):
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False
                                         ) -> RemovableHandle:
-        """Have `hook(module, grad_output)` called with the gradients of the outputs; what it gives,
-        if not None, are these instead."""
+        """Have `hook(module, grad_output)` called with the gradients of the outputs, None for
+        those that nothing was made of; what it gives, if not None, are these instead."""
         return self._add_hook("_backward_pre_hooks", hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False
                                     ) -> RemovableHandle:
         """Have `hook(module, grad_input, grad_output)` called with the gradients of the positional
-        arguments, None for those that have none, and of the outputs. What it gives, if not None,
+        arguments and of the outputs, None for those that have none. What it gives, if not None,
         are the gradients of the arguments instead."""
         return self._add_hook("_backward_hooks", hook, prepend=prepend)
 
@@ -299,9 +299,9 @@ class _Joint:
         parts = apart(g, [(shape, dtype) for shape, dtype, *_ in self.kinds])
         with enable_grad():
             for place, part, kind in zip(self.places, parts, self.kinds, strict=True):
-                shape, dtype, device, is_complex = kind
-                part = const(0, dtype, shape) if part is None else part
-                gradients[place] = _Kept(part, device, is_complex).tensor()
+                *_, device, is_complex = kind
+                if part is not None:
+                    gradients[place] = _Kept(part, device, is_complex).tensor()
             given = self.told(tuple(gradients))
             return [self._checked(given[place], kind)
                     for place, kind in zip(self.places, self.kinds, strict=True)]

@@ -1,6 +1,7 @@
 """Arithmetic of sparse tensors, and functions that give 0 for 0: of values, at the same places."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -210,7 +211,8 @@ def _to_dense_one(dense: Any, x: Any, alpha: Any) -> Tensor:
     if alpha != 1:
         values = values * alpha
     axes = x.sparse_dim()
-    rows = dense.to(dtype=kind).reshape(-1, *dense.shape[axes:]) if axes else dense.unsqueeze(0)
+    count = math.prod(dense.shape[:axes])
+    rows = dense.to(dtype=kind).reshape(count, *dense.shape[axes:])
     total: Tensor
     if kind is dt.bool_ or not rows.numel():
         total = dense.to(dtype=kind) + to_dense(x.with_values(values))

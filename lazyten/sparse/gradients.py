@@ -11,7 +11,8 @@ from typing import Any
 from lazyten.frontend import functions
 from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, make, reshape, unexpanded
+from lazyten.ir.dtype import int64
+from lazyten.ir.node import Node, const, make, reshape, unexpanded
 from lazyten.ir.ops import Op
 from lazyten.sparse.arithmetic import add, joined
 from lazyten.sparse.coordinates import CooTensor, coo
@@ -27,6 +28,8 @@ def _rows_of_gradient(self: Any, part: Node) -> CooTensor | None:
     if not _take(part, found):
         return None
     device = self.device
+    if not found:
+        found = [(const(0, int64, (0,)), const(0, part.dtype, (0, part.shape[1])))]
     places = functions.cat([Tensor._of(index, device).long() for index, _ in found])
     values = functions.cat([Tensor._of(make(Op.DETACH, rows.dtype, (rows,)), device)
                             for _, rows in found])
@@ -34,19 +37,29 @@ def _rows_of_gradient(self: Any, part: Node) -> CooTensor | None:
 
 
 def _take(part: Node, found: list[tuple[Node, Node]]) -> bool:
-    """Whether a graph is a sum of lookups' gradients, each (numbers of rows, rows)."""
+    """Whether a graph is a sum of lookups' gradients, each (numbers of rows, rows); zeros are that
+    of a lookup of no row."""
     if part.op is Op.ADD:
         return _take(part.src[0], found) and _take(part.src[1], found)
+    if _is_zero(part):
+        return True
     if part.op is not Op.SCATTER or part.arg != ROWS or len(part.shape) != 2:
         return False
     base, index, rows = part.src
-    if base.op is not Op.CONST or base.arg[0] != 0:
+    if not _is_zero(base):
         return False
     index = unexpanded(index)
     if index.shape != (rows.shape[0], 1):
         return False
     found.append((reshape(index, index.shape[:1]), rows))
     return True
+
+
+def _is_zero(part: Node) -> bool:
+    """Whether a graph is a constant of 0, with whatever gradient."""
+    while part.op is Op.CUSTOM_GRADIENT:
+        part = part.src[0]
+    return part.op is Op.CONST and part.arg[0] == 0
 
 
 def _sum_of_gradients(one: Any, two: Any) -> Any:

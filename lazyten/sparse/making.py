@@ -1,6 +1,7 @@
 """Making sparse tensors: of indices and values, of dense tensors, and of each other."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -148,7 +149,7 @@ def _of_dense(x: Tensor, axes: int) -> CooTensor:
     if not (0 < axes <= x.ndim or axes == x.ndim):
         raise ArgumentError(f"to_sparse({axes}) of shape {tuple(x.shape)}: give the number of axes "
                             f"that have indices, 1 to {x.ndim}")
-    from_values = x.detach().reshape(*x.shape[:axes], -1)
+    from_values = x.detach().reshape(*x.shape[:axes], math.prod(x.shape[axes:]))
     filled = np.array(read_mask(from_values), bool)
     if not axes:
         return coo(functions.zeros(0, 1, dtype=dt.int64, device=x.device), x.reshape(1), (), True)

@@ -117,15 +117,15 @@ def bmm(self: Any, mat2: Any) -> Any:
         raise SparseLayoutError(f"bmm of shapes {tuple(self.shape)} and {tuple(mat2.shape)}: it is "
                                 f"for (batch, n, m) in coordinates and a dense (batch, m, k)")
     _check(self, mat2, "bmm")
-    batch, n, m = self.shape
+    (batch, n, m), k = self.shape, mat2.shape[2]
     if mat2.shape[0] != batch:
         raise ShapeError(f"bmm of shapes {tuple(self.shape)} and {tuple(mat2.shape)}: axis 0 of "
                          f"both must be equal")
     which = self._places
     rows = flat(which[:2], (batch, n))
     columns = flat(functions.stack([which[0], which[2]]), (batch, m))
-    each = self._elements.unsqueeze(1) * mat2.reshape(batch * m, -1).index_select(0, columns)
-    return added_up(each, rows, batch * n).reshape(batch, n, -1)
+    each = self._elements.unsqueeze(1) * mat2.reshape(batch * m, k).index_select(0, columns)
+    return added_up(each, rows, batch * n).reshape(batch, n, k)
 
 
 @sparse_form("addmm", "sspaddmm")

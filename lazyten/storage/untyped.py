@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.storage.placement import Device, canonical
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import ArgumentError, MissingFileError
 from lazyten.support.paths import path_of
@@ -59,6 +60,22 @@ class UntypedStorage:
         """Bytes of the whole storage."""
         return math.prod(self._storage.shape) * self._storage.dtype.itemsize
 
+    def size(self) -> int:
+        """The same, as an element is a byte."""
+        return self.nbytes()
+
+    def __len__(self) -> int:
+        return self.nbytes()
+
+    def element_size(self) -> int:
+        """1: a byte."""
+        return 1
+
+    @property
+    def device(self) -> Device:
+        """The device that the memory is on: its name, a string."""
+        return canonical(self._storage.device)
+
     def __repr__(self) -> str:
         return f"UntypedStorage({self.nbytes()} bytes on {self._storage.device})"
 
@@ -84,7 +101,10 @@ class FileStorage(UntypedStorage):
         """How many bytes there are."""
         return self.content.size
 
-    __len__ = nbytes
+    @property
+    def device(self) -> Device:
+        """The cpu."""
+        return canonical("cpu")
 
     def __getitem__(self, place: int | slice) -> Any:
         """A byte, or a part in a row."""

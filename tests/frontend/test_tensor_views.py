@@ -437,6 +437,16 @@ def test_parts_have_numpys_sizes() -> None:
         x.split(0)
     with pytest.raises(lt.IndexingError):
         x.narrow(0, 8, 3)
+    for start, length in ((True, 2), (0, True), (lt.tensor([1]), 2)):
+        with pytest.raises(lt.DTypeError, match=r"narrow: start=.* are whole numbers"):
+            x.narrow(0, start, length)
+    assert x.narrow(0, lt.tensor(-2), 2).tolist() == [8, 9]
+
+
+def test_a_position_in_an_array_without_elements_is_refused() -> None:
+    with pytest.raises(lt.ShapeError, match=r"unravel_index of 1 positions .* no elements"):
+        lt.unravel_index(lt.tensor(0), (2, 0))
+    assert [i.shape for i in lt.unravel_index(lt.zeros(0, dtype=lt.int64), (2, 0))] == [(0,), (0,)]
 
 
 @pytest.mark.parametrize("call", [
@@ -478,6 +488,8 @@ def test_storages_that_are_shared_have_one_number() -> None:
     x, other = lt.arange(4.0), lt.arange(4.0)
     first, second = x.untyped_storage(), x[1:].untyped_storage()
     assert first.data_ptr() == second.data_ptr() != other.untyped_storage().data_ptr()
+    assert first.size() == len(second) == second.nbytes() == 16 and first.element_size() == 1
+    assert first.device == x.device and first.device.type == x.device.type
 
 
 def test_a_diagonal_is_filled_in_all_axes_and_again_below_a_row(device: str) -> None:

@@ -8,8 +8,9 @@ from functools import partial
 
 from tqdm import tqdm
 
-from fuzz.campaign import Report
+from fuzz.campaign import Campaign, Report
 from fuzz.children import Settings, run
+from fuzz.training import TrainingCampaign
 
 PART = 10_000_000
 """Numbers of programs that a worker has."""
@@ -26,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--longest", type=int, default=10, help="statements of a program at most")
     p.add_argument("--small", type=float, default=0.85,
                    help="the share of programs that are small, and take a fifth of the time")
+    p.add_argument("--training", action="store_true", help="training programs instead")
     p.add_argument("--together", type=int, default=6, help="programs that are computed together")
     p.add_argument("--workers", type=int, default=1, help="processes")
     p.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -47,7 +49,7 @@ def work(options: argparse.Namespace, worker: int) -> Report:
         return bool(options.programs) or time.monotonic() < end
 
     settings = Settings(options.device, options.seed, options.longest, options.together,
-                        options.small)
+                        options.small, TrainingCampaign if options.training else Campaign)
     told: set[tuple[str, ...]] = set()
     for finding in run(settings, range(first, first + (options.programs or PART)), goes_on):
         if finding.sort not in told:

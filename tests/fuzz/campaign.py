@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Protocol
 
 from fuzz.comparison import Difference, differences
-from fuzz.generator import Generator, with_exactness
+from fuzz.generator import Generator, is_refusal, with_exactness
 from fuzz.libraries import Lazyten, Library, Observation, PyTorch, has_torch
 from fuzz.program import Program
 from fuzz.shrinker import shrink
@@ -77,6 +78,11 @@ class Report:
         for finding in other.findings:
             self.keep(finding)
 
+    def refused(self, row: str, what: str, error: Exception | None) -> None:
+        """Count what lazyten refused and PyTorch does, and say the first of a row."""
+        self.refused_by_lazyten[row] += 1
+        self.refusals.setdefault(row, f"{what}: {type(error).__name__}: {error!s:.150}")
+
     def keep(self, finding: Finding) -> bool:
         """Count a finding: whether it is the first of its sort."""
         if any(f.sort == finding.sort for f in self.findings):
@@ -86,13 +92,25 @@ class Report:
         return True
 
 
+class Programs(Protocol):
+    """Programs by number, and what lazyten refused or failed at while they were written."""
+
+    broken: list[tuple[Program, Exception]]
+    refused: list[tuple[Program, Exception]]
+
+    def program(self, number: int) -> Program: ...
+
+
 class Campaign:
     """Runs programs of a seed on a device."""
+
+    with_exactness: Callable[[Program], Program] = staticmethod(with_exactness)
+    """Tells which names of a program that was made short are exact."""
 
     def __init__(self, device: str, seed: int, longest: int = 10, together: int = 6,
                  small: float = 0.0) -> None:
         os.environ["LAZYTEN_CACHE"] = "0"
-        self.generator = Generator(seed, longest, small)
+        self.generator: Programs = Generator(seed, longest, small)
         self.interpreter, self.device = Lazyten("interpreter"), Lazyten(device)
         self.torch = PyTorch() if has_torch() else None
         self.together = together
@@ -142,20 +160,21 @@ class Campaign:
                 continue
             if self.torch.observe([program])[0].error is None:
                 last = program.statements[-1]
-                self.report.refused_by_lazyten[last.row] += 1
-                self.report.refusals.setdefault(
-                    last.row, f"{last.expression}: {type(error).__name__}: {error!s:.150}")
+                self.report.refused(last.row, last.expression, error)
         self.generator.refused.clear()
 
     def _fails_with(self, kind: type[Exception], program: Program) -> bool:
         return isinstance(self.interpreter.observe([program])[0].error, kind)
 
     def _beside_torch(self, number: int, program: Program, seen: Observation) -> Iterator[Finding]:
-        if self.torch is None or not program.foreign or seen.error is not None:
+        if self.torch is None or not program.foreign:
             return
         theirs = self.torch.observe([program])[0]
         if theirs.error is not None:
             self.report.refused_by_torch[theirs.row] += 1
+            return
+        if is_refusal(seen.error):
+            self.report.refused(seen.row, seen.row, seen.error)
             return
         self.report.beside_torch += 1
         yield from self._compare(number, program, self.torch, theirs, self.interpreter, seen)
@@ -172,7 +191,7 @@ class Campaign:
 
         def fails(candidate: Program) -> bool:
             try:
-                candidate = with_exactness(candidate)
+                candidate = self.with_exactness(candidate)
             except Exception:
                 return False
             expected = a.observe([candidate])[0]

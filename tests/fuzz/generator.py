@@ -19,6 +19,7 @@ from fuzz import (
     rows_more,
     rows_parts,
     rows_programs,
+    rows_written,
 )
 from fuzz.calls import BATCHED, CALLS, JITTED, NEEDS_FLOAT
 from fuzz.holes import FLOATS, UNSIGNED, NoFit, fill
@@ -45,14 +46,17 @@ TABLES: dict[str, tuple[float, list[Row]]] = {
     "spectra": (0.5, rows_further.SPECTRA), "matrices": (0.6, rows_further.MATRICES),
     "scatters": (0.8, rows_further.SCATTERS), "special": (0.6, rows_further.SPECIAL),
     "sequences": (0.6, rows_further.SEQUENCES), "parts": (1.0, rows_parts.PARTS),
-    "sparse": (0.7, rows_parts.SPARSE),
+    "sparse": (0.7, rows_parts.SPARSE), "written": (0.9, rows_written.WRITTEN),
+    "out": (0.5, rows_written.OUT), "layouts": (0.5, rows_written.LAYOUTS),
+    "empty": (0.8, rows_written.EMPTY),
 }
 """Groups of rows and how often each is drawn."""
 ALONE = frozenset({"random", "generators", "autocast alone", "windows alone"})
 """Groups of rows whose values are others in PyTorch, for programs that it does not run."""
 IN_BODIES = frozenset(TABLES) - ALONE - {"computing", "gradients", "Python", "hooks", "threads",
-                                          "several"}
-IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules", "parts", "sparse"}
+                                          "several", "written", "out"}
+IN_TRANSFORMS = IN_BODIES - {"writes", "in place", "creation", "modules", "parts", "sparse",
+                             "layouts", "empty"}
 LARGEST = 1500
 """Elements of a value at most."""
 SIZES = (1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16, 17, 24, 33, 40)
@@ -166,13 +170,16 @@ class State:
                 self.own.append(statement.target)
         self.statements.append(statement)
         if not exact:
-            changed = self.names[statement.target or statement.operands[0]]
-            self.rough.update(t.untyped_storage() for t in (
-                (changed,) if isinstance(changed, lt.Tensor) else changed))
+            self._is_rough(statement.target or statement.operands[0])
             if not statement.target and "backward" in statement.form:
                 self.rough.update(self.names[n].grad.untyped_storage() for n in self.tensors()
                                   if self.names[n].is_leaf and self.names[n].grad is not None)
         return statement.target or ""
+
+    def _is_rough(self, name: str) -> None:
+        changed = self.names[name]
+        several = changed if isinstance(changed, tuple | list) else (changed,)
+        self.rough.update(t.untyped_storage() for t in several if isinstance(t, lt.Tensor))
 
     def _is_exact(self, statement: Statement) -> bool:
         exactness = statement.exactness
@@ -256,6 +263,11 @@ def _number(draw: random.Random, dtype: str) -> Any:
     if dtype.startswith("uint"):
         return draw.choice((draw.randint(0, 9), draw.randint(0, 9), draw.choice((200, 255, 127))))
     return draw.choice((draw.randint(-6, 9), draw.randint(-6, 9), draw.randint(0, 5)))
+
+
+def is_refusal(error: Exception | None) -> bool:
+    """Whether an error is one of a user's mistake, or of what is not there."""
+    return isinstance(error, lt.LazytenError) and not isinstance(error, lt.InternalError)
 
 
 def with_exactness(program: Program) -> Program:
@@ -354,8 +366,7 @@ class Generator:
     def _fails(self, state: State, statement: Statement, error: Exception) -> None:
         """Keep a program that ends in an error, and the error."""
         if state.prefix == "x":
-            refusal = isinstance(error, lt.LazytenError) and not isinstance(error, lt.InternalError)
-            kept = self.refused if refusal else self.broken
+            kept = self.refused if is_refusal(error) else self.broken
             statements = (*state.statements, statement)
             observed = (statement.target,) if statement.target else ()
             kept.append((Program(statements, observed, foreign=self.foreign), error))

@@ -18,6 +18,7 @@ import lazyten as lt
 from fuzz.program import Program, Statement
 from fuzz.rows import EXACT
 from fuzz.rows_parts import PARTS_ROW
+from fuzz.rows_written import FORMAT_ROW
 from lazyten.nn import functional
 
 Array = np.ndarray[Any, Any]
@@ -258,7 +259,8 @@ class PyTorch(Library):
         return "\n".join(statement.lines(self._around))
 
     def _around(self, statement: Statement) -> str:
-        if statement.row in ("plain", "jit", "compile", "checkpoint", PARTS_ROW):
+        if statement.row in ("plain", "jit", "compile", "checkpoint", PARTS_ROW,
+                             FORMAT_ROW):
             return "{}"  # what a function gives is row-major, and parts lie as their numbers do
         if statement.row == "autograd.grad" or statement.operands and (
                 statement.operands[0].startswith("f")) or "_scatter(" in statement.form:

@@ -70,6 +70,24 @@ def test_parameters_are_gathered_when_they_are_used(jitted: bool, reshards: bool
     assert begun == ["all_gather"] * 3 + ["reduce_scatter"] + again * 2
 
 
+@pytest.mark.parametrize("reshards", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_gradient_is_the_mean_of_the_ranks_gradients(size: int, reshards: bool) -> None:
+    """Of ranks that have the same rows and examples: its rows of the gradient of the whole."""
+    whole, x = _net(), lt.arange(24.0).reshape(4, 6) / 24
+    part = _sharded(copy.deepcopy(whole), Simulated(size, size - 1), reshards)
+    with lt.no_grad():
+        for a, b in zip(whole.parameters(), part.parameters(), strict=True):
+            assert isinstance(b, ShardedParameter)
+            a.copy_(b.full_tensor())
+    for net in (whole, part):
+        net(x).square().sum().backward()
+    for a, b in zip(whole.parameters(), part.parameters(), strict=True):
+        assert a.grad is not None and b.grad is not None
+        np.testing.assert_allclose(b.grad.numpy(), row_of(a.grad, size - 1, size).numpy(),
+                                   rtol=1e-6)
+
+
 @pytest.mark.slow
 def test_a_jitted_step_holds_few_whole_parameters() -> None:
     held = {}

@@ -98,3 +98,20 @@ def test_a_jitted_function_sees_hooks_of_all_modules_come_and_go() -> None:
         assert jitted(x).tolist() == [4.0, 4.0]
     handle.remove()
     assert jitted(x).tolist() == [2.0, 2.0]
+
+
+def test_a_hook_of_gradients_is_told_none_for_what_nothing_was_made_of() -> None:
+    """Of outputs that nobody reads, and of arguments that none of the outputs read depends on."""
+    class Two(lt.nn.Module):
+        def forward(self, x: lt.Tensor, y: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+            return x * 2, y * 3
+
+    model, told = Two(), []
+    model.register_full_backward_pre_hook(lambda m, of_outputs: told.append(of_outputs))
+    model.register_full_backward_hook(
+        lambda m, of_inputs, of_outputs: told.append((*of_inputs, *of_outputs)))
+    x, y = lt.ones(2, requires_grad=True), lt.ones(2, requires_grad=True)
+    model(x, y)[1].sum().backward()
+    assert [[g if g is None else g.tolist() for g in all_of_them] for all_of_them in told] == [
+        [None, [1, 1]], [None, [3, 3], None, [1, 1]]]
+    assert x.grad is None and y.grad is not None and y.grad.tolist() == [3, 3]

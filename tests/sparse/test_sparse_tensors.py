@@ -423,3 +423,18 @@ def test_on_another_device(device: str) -> None:
     assert x._indices().device == device
     assert (x @ lt.ones(3, 2, device=device)).tolist() == [[3.0, 3.0], [9.0, 9.0]]
     assert x.cpu().to_dense().tolist() == matrix().to_dense().tolist()
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (0,), (2, 0, 3)])
+def test_what_has_no_elements_is_made_sparse_and_computed_with(shape: tuple[int, ...]) -> None:
+    x = lt.zeros(shape).to_sparse()
+    assert x._nnz() == 0 and x.to_dense().shape == shape
+    assert (lt.ones(shape) + x).shape == shape and x.sum().item() == 0
+    if len(shape) == 2:
+        n, m = shape
+        w = lt.ones(m, 2, requires_grad=True)
+        product = x @ w
+        product.sum().backward()
+        assert product.tolist() == [[0, 0]] * n
+        assert w.grad is not None and w.grad.tolist() == [[0, 0]] * m
+        assert lt.bmm(lt.zeros(2, n, m).to_sparse(), lt.ones(2, m, 4)).shape == (2, n, 4)

@@ -101,6 +101,32 @@ def asked_for(T: Any) -> Any:
     return T.autograd.grad(rows.sum(), w)[0]
 
 
+def of_no_row(T: Any) -> Any:
+    w = T.tensor(WEIGHT, requires_grad=True)
+    T.nn.functional.embedding(T.zeros(2, 0, dtype=T.int64), w, sparse=True).sum().backward()
+    return w.grad
+
+
+def of_no_row_and_once_more(T: Any) -> Any:
+    w = T.tensor(WEIGHT, requires_grad=True)
+    no = T.zeros(0, dtype=T.int64)
+    T.nn.functional.embedding(no, w, sparse=True).sum().backward()
+    (T.nn.functional.embedding(T.tensor([3, 3]), w, sparse=True) ** 2).sum().backward()
+    T.nn.functional.embedding_bag(no, w, T.tensor([0, 0]), mode="sum", sparse=True).sum().backward()
+    return w.grad
+
+
+def of_no_bag(T: Any) -> Any:
+    w, no = T.tensor(WEIGHT, requires_grad=True), T.zeros(0, dtype=T.int64)
+    found = T.nn.functional.embedding_bag(no, w, no, mode="sum", sparse=True)
+    assert found.shape == (0, 3)
+    found.sum().backward()
+    optimizer = T.optim.SparseAdam([w], lr=0.1)
+    optimizer.step()
+    assert w.tolist() == WEIGHT.tolist()
+    return w.grad
+
+
 def set_by_hand(T: Any) -> Any:
     w = T.tensor(WEIGHT, requires_grad=True)
     w.grad = T.tensor(WEIGHT).to_sparse() * 2
@@ -110,7 +136,7 @@ def set_by_hand(T: Any) -> Any:
 
 GRADIENTS = {f.__name__: f for f in (
     alone, once_more, beside_a_dense_use, before_a_dense_gradient, after_a_dense_gradient,
-    asked_for, set_by_hand)}
+    asked_for, of_no_row, of_no_row_and_once_more, of_no_bag, set_by_hand)}
 
 
 @pytest.mark.parametrize("name", GRADIENTS)

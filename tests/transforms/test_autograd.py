@@ -587,6 +587,41 @@ def test_checkpoints_that_share_a_weight_each_give_it_a_gradient(device: str,
 
 
 @pytest.mark.torch
+def test_hooks_of_a_leaf_stay_when_it_gets_other_data(device: str) -> None:
+    w, told = lt.tensor([1.0, 2.0], device=device, requires_grad=True), []
+    handle = w.register_hook(lambda g: g * 3)
+    after = w.register_post_accumulate_grad_hook(lambda p: told.append(p.grad.tolist()))
+    w.data = w.data * 2
+    (w * w).sum().backward()
+    assert told == [[12, 24]]
+    handle.remove()
+    after.remove()
+    w.grad = None
+    (w * w).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [4, 8] and len(told) == 1
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_leaf_that_an_input_was_written_to_has_a_gradient_through_a_checkpoint(
+        jitted: bool, device: str) -> None:
+    """What it is now is not computed yet, and of the checkpoint's input, too."""
+    def trained(checkpoint: Any) -> float:
+        x = lt.tensor([1.0, 2.0], device=device)
+        w = lt.tensor(0.5, device=device, requires_grad=True)
+
+        def loss(v: lt.Tensor) -> lt.Tensor:
+            return (checkpoint(lambda a: (a * w).sin(), v) ** 2).sum()
+        call = lt.jit(loss) if jitted else loss
+        for _ in range(4):
+            call(x).backward()
+            assert w.grad is not None
+            with lt.no_grad():
+                w -= 0.125 * w.grad
+            w.grad = None
+        return float(w)
+    assert trained(lt.checkpoint) == pytest.approx(trained(lambda f, v: f(v)), rel=1e-5)
+
+
 @pytest.mark.parametrize("segments", [1, 2, 3, 5])
 def test_segments_of_layers_are_checkpoints(segments: int) -> None:
     def of(m: Any, checkpoint: Any) -> Any:

@@ -13,6 +13,7 @@ from lazyten.frontend.complexes.computing import carry_out, complex_like, form
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs
 from lazyten.frontend.core.forms import FORMS, is_complex
 from lazyten.frontend.core.in_place import shown_as
+from lazyten.frontend.core.keywords import MemoryFormat, contiguous_format
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType, as_dtype, bool_
 from lazyten.operators.math import shapes
@@ -370,6 +371,14 @@ def _fill(self: Any, value: Any) -> Any:
     if not isinstance(self, ComplexTensor):
         raise DTypeError(f"fill_ of {self.dtype.name} by a complex number: it does not fit")
     self._parts.copy_(pairs(value, self))
+    return self
+
+
+@form("resize_")
+def _resize(self: Any, *sizes: Any, memory_format: MemoryFormat = contiguous_format) -> Any:
+    if memory_format is not contiguous_format:
+        raise not_complex("resize_ with a memory_format")
+    self._parts.resize_(*shapes.new_shape(sizes, "resize_"), 2)
     return self
 
 

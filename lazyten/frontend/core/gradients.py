@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any, Self, TypeVar
+from weakref import finalize
 
+from lazyten.autodiff import hooks
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
@@ -114,11 +116,14 @@ class Gradients(Writing[Tensor]):
     def _become(self, value: Tensor) -> None:
         """Take over another tensor's value, dtype and device; go on collecting gradients."""
         tracing.storage_replaced()
-        required = self.requires_grad
+        required, before = self.requires_grad, self._storage  # whose hooks go when it does
         self._storage, self._moves = value.detach().clone()._storage, ()
         self._lineage, self._grad = None, None
         if required:
             self.requires_grad_()
+            if before.leaf_id is not None and hooks.were_registered():
+                hooks.share(before.leaf_id, self._leaf_id)
+                finalize(self._storage, hooks.forget, self._leaf_id).atexit = False
 
     def _shown_as(self, view: Tensor, operation: str) -> Self:
         """Make this tensor itself a view of its storage."""

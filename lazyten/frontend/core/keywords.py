@@ -3,7 +3,7 @@ and what says how a new tensor is stored."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from types import CodeType
@@ -70,6 +70,28 @@ def order_of(given: object, rank: int, operation: str) -> tuple[int, ...] | None
         raise ShapeError(f"{operation}: {given.name} is for {len(given.order)} axes; this tensor "
                          f"has {rank}")
     return given.order
+
+
+def looks_like(memory_format: MemoryFormat, shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether strides are of a format rather than of others which they would do for as well, where
+    axes of size 1 leave several; what PyTorch's to() goes by."""
+    formats = [f for f in (channels_last, channels_last_3d) if _are_strides_of(f, shape, strides)]
+    return memory_format in formats if memory_format.order else not formats
+
+
+def _are_strides_of(memory_format: MemoryFormat, shape: Sequence[int],
+                    strides: Sequence[int]) -> bool:
+    """Whether each axis steps over the one that follows it in memory, and the first axis over more
+    than one channel."""
+    order = memory_format.order or ()
+    if len(order) != len(shape) or 0 in shape or strides[1] == 0:
+        return False
+    least = 0
+    for axis in reversed(order):
+        if strides[axis] < least or axis == 0 and least == strides[1]:
+            return False
+        least = strides[axis] * shape[axis]
+    return True
 
 
 def numbers_among(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, overload
 
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import DTypeLike, Handle
-from lazyten.frontend.core.keywords import MemoryFormat, making, preserve_format
+from lazyten.frontend.core.keywords import MemoryFormat, looks_like, making, preserve_format
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
@@ -71,6 +71,8 @@ class ConversionMethods(TensorCore[Tensor]):
             result = result._copied_to(canonical(device))
         if memory_format is not preserve_format:
             result = result.contiguous(memory_format)
+            if not looks_like(memory_format, self.shape, result.stride()):
+                result, copy = result.clone(memory_format), False
         return result.clone(memory_format) if copy and result is self else result._same()
 
     def cpu(self, memory_format: MemoryFormat = preserve_format) -> Tensor:

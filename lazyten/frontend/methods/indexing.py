@@ -291,10 +291,14 @@ class IndexingMethods(TensorCore[Tensor]):
         axis = shapes.axis(dim, self.ndim, "select")
         return self[(*(slice(None),) * axis, shapes.as_int(index, "select", "an index"))]
 
-    def narrow(self, dim: int, start: int, length: int) -> Tensor:
+    def narrow(self, dim: int, start: SupportsIndex, length: int) -> Tensor:
         """`length` positions of an axis from `start`, which counts from the end if negative; a
         view."""
         axis, n = shapes.sized_axis(dim, self.shape, "narrow")
+        if isinstance(start, Handle) and start.ndim or isinstance(start, bool) \
+                or isinstance(length, bool):
+            raise DTypeError(f"narrow: start={start!r:.40} and length={length!r:.40} are whole "
+                             f"numbers; start may be a zero-dim tensor of one")
         given = shapes.as_int(start, "narrow", "the start")
         length = shapes.as_int(length, "narrow", "the length")
         start = given + n if given < 0 else given

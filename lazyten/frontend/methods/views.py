@@ -62,7 +62,8 @@ class ViewMethods(TensorCore[Tensor]):
     @also_named(size="sizes")
     def resize_(self, *sizes: Any, memory_format: MemoryFormat = contiguous_format) -> Self:
         """Make this tensor one of another shape: of the elements of its storage from its first one
-        on, in row-major order; and if there are too few, one of new memory, with 0 behind them."""
+        on, in row-major order; and if there are too few, one of new memory, with 0 behind them.
+        ShapeError for a view of which there are too few: others would read the old memory."""
         shape = shapes.new_shape(sizes, "resize_")
         order_of(memory_format, len(shape), "resize_")
         if self.requires_grad:
@@ -72,6 +73,10 @@ class ViewMethods(TensorCore[Tensor]):
         line: Any = self.as_strided((whole - start,), (1,), start)
         count = math.prod(shape)
         if start + count > whole:
+            if self._moves:
+                raise ShapeError(f"resize_ of a view from {self.shape} to {shape}: its storage has "
+                                 f"{whole - start} elements from its first one on, and {count} are "
+                                 f"needed; use a tensor of its own, such as clone() gives")
             line = line._given(move(Op.PAD, line.node, ((0, start + count - whole),)))
         return self._shown_as(line.as_strided(shape, _row_major(shape)), "resize_")
 

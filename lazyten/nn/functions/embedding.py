@@ -144,7 +144,8 @@ def _bags(input: Tensor, offsets: Tensor | None, has_end: bool) -> tuple[Tensor,
     if input.ndim == 2 and offsets is None:
         bags, size = input.shape
         return functions.arange(bags, device=input.device).repeat_interleave(size), bags
-    if input.ndim != 1 or offsets is None or offsets.ndim != 1 or not offsets.shape[0]:
+    if input.ndim != 1 or offsets is None or offsets.ndim != 1 \
+            or not offsets.shape[0] and (has_end or input.shape[0]):
         raise ShapeError(f"{name}: the input has shape {input.shape} and offsets "
                          f"{None if offsets is None else offsets.shape}; give (bags, rows a bag) "
                          f"without offsets, or (rows,) with offsets (bags,)")

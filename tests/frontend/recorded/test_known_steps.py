@@ -127,6 +127,18 @@ def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPat
     assert max(counts[6:]) <= 8
 
 
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_what_follows_an_operation_that_cannot_be_looked_up_is_looked_up(
+        requires_grad: bool) -> None:
+    """As an index of more numbers than are part of a key."""
+    x = lt.ones(100, requires_grad=requires_grad)
+    taken = (x * 2)[list(range(keys.LONGEST + 1))]
+    assert not isinstance(taken._storage, deferred.Deferred)
+    found = taken * 3
+    assert isinstance(found._storage, deferred.Deferred)
+    assert found.tolist() == [6] * (keys.LONGEST + 1)
+
+
 def test_each_device_has_a_frame_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     work_out = node.shape_of
@@ -363,6 +375,22 @@ def test_a_leaf_that_was_none_for_a_while_has_the_hooks_that_it_gets_then(device
         assert x.grad is not None and x.grad.tolist() == [30, 30]
         hook.remove()
         del before
+
+
+def test_leaves_that_are_read_after_another_tensor_than_before_have_their_own_gradients() -> None:
+    """A leaf is the second thing that is read in each step, and the second leaf in one of them."""
+    p, q = (lt.ones(3, requires_grad=True) for _ in range(2))
+    x = lt.ones(3)
+    lt.realize(p, q, x)
+    for others in ([p], [x, p], [p], [x, p]):
+        p.grad = q.grad = None
+        first, *rest = others
+        loss = (first * 2).sum() + (q * 3).sum()
+        for other in rest:
+            loss = loss + (other * 2).sum()
+        loss.backward()
+        assert p.grad is not None and p.grad.tolist() == [2, 2, 2]
+        assert q.grad is not None and q.grad.tolist() == [3, 3, 3]
 
 
 def test_an_optimizer_that_counts_as_another_did_compiles_nothing() -> None:
