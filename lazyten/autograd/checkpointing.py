@@ -62,7 +62,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not callable(function):
         raise ArgumentError(f"checkpoint of {function!r:.40}: give the function, and then its "
                             f"arguments")
-    inputs = _Inputs([pairs_of(x) for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)])
+    inputs = _Inputs([x for x in flatten((args, kwargs))[0] if isinstance(x, Tensor)])
     buffers = _buffers(function)
     known = bool(buffers) and tracing.current() is None  # a trace cannot go back to numbers
     versions = [in_floats(b)._storage.version for b in buffers]
@@ -107,10 +107,12 @@ def _called_again(result: Any, call: Callable[[], Any], state: Any) -> None:
 
 
 class _Inputs:
-    """The values of a function's arguments before it is called: in the frame under way, if that
-    knows them all."""
+    """The values of a function's arguments, `given`, before it is called: in the frame under way,
+    if that knows them all."""
 
-    def __init__(self, tensors: list[Tensor]) -> None:
+    def __init__(self, given: list[Tensor]) -> None:
+        self.given = given
+        tensors = [pairs_of(x) for x in given]
         found = templates_of(tensors) if tensors else None
         self.frame: Frame | None = found and found[0]
         self.nodes = found[1] if found else [x.node for x in tensors]
@@ -134,6 +136,8 @@ _known: Remembered[Node] = Remembered(512, 64)
 
 
 def _mapped(result: Any, inputs: _Inputs) -> Any:
+    if any(result is x for x in inputs.given):
+        return result  # nothing was computed
     if isinstance(result, Parted):
         parts, rest = result.taken_apart()
         return result.put_together([_mapped(part, inputs) for part in parts], rest)

@@ -54,3 +54,12 @@ def test_there_are_no_random_states_beside_the_one() -> None:
     assert states == ([], [])
     module.set_device_states(*states)
     assert not lt.cuda._initialized  # what programs ask before
+
+
+def test_an_argument_that_is_given_back_is_the_argument() -> None:
+    """As in PyTorch: what is computed from it later belongs to its gradient."""
+    x = lt.tensor([1.0, 2.0], requires_grad=True) * 3
+    same, doubled = lt.utils.checkpoint.checkpoint(lambda t: (t, t * 2), x)
+    assert same is x
+    found, = lt.autograd.grad((x * 5 + same * 6 + doubled).sum(), [x])
+    assert found.tolist() == [13, 13]
