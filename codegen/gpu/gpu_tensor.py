@@ -112,4 +112,5 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
     each *= math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
     groups = math.prod(-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)
     warps = groups * math.prod(n for _, n in decisions.local)
-    return each * load_of(warps, sums, model.target)
+    total: float = each * load_of(warps, sums, model.target)
+    return total
