@@ -31,7 +31,8 @@ class Observer(ABC):
 
     without_python: whether no call will run any Python, so that what changes from call to call must
     be in tensors, or a host input with a name. without_bits: whether what is recorded cannot look
-    at the bits of numbers. of_any_size: whether it must be the same operations at any size.
+    at the bits of numbers. of_any_size: whether it must be the same operations at any size. taken:
+    values of tensors that operations made, which no other tensor is to share.
     """
 
     without_python = False
@@ -41,6 +42,7 @@ class Observer(ABC):
     def __init__(self) -> None:
         self.thread = get_ident()
         self.ended: JitError | None = None  # why nobody listens any more
+        self.taken: set[Node] = set()
 
     @abstractmethod
     def refused(self, error: JitError) -> None:

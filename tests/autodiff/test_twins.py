@@ -142,6 +142,21 @@ def test_what_is_computed_alike_has_a_gradient_of_its_own(
         assert whole.tolist() == pytest.approx(once.tolist(), rel=1e-5)
 
 
+@pytest.mark.parametrize("made", [lambda x: x * 2, lambda x: nn.functional.softmax(x, 0)])
+def test_in_a_jitted_function_too(made: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    def gradients(x: lt.Tensor) -> tuple[lt.Tensor, ...]:
+        x = x.detach().requires_grad_()
+        one, other = made(x), made(x)
+        found: tuple[lt.Tensor, ...] = lt.autograd.grad(
+            (one * one).sum() + (other * 3).sum(), [one, other])
+        return found
+    jitted, x = lt.jit(gradients), lt.tensor([1.0, 2.0])
+    for _ in range(3):
+        one, other = jitted(x)
+        assert one.tolist() == pytest.approx((made(x) * 2).tolist())
+        assert other.tolist() == [3.0, 3.0]
+
+
 def test_what_keeps_gradients_apart_is_not_computed() -> None:
     x = leaf()
     alike = x.exp() * x.exp() * x.clone().exp() * x.view(2).exp()

@@ -95,6 +95,17 @@ def made_of_parts(owner: C) -> C:
     return owner
 
 
+def _of_its_own(node: Node) -> Node:
+    """The value of a tensor that an operation makes: where hooks are called with its gradient, or
+    a traced function has a tensor of the same value already, it is another."""
+    trace = tracing.current()
+    if trace is None:
+        return apart(node, hooks.is_of_value)
+    found = apart(node, lambda n: n in trace.taken or hooks.is_of_value(n))
+    trace.taken.add(found)
+    return found
+
+
 class Handle(Generic[Tensor]):
     """Storage, moves, lineage and gradient of a tensor; its shape, type and place."""
 
@@ -146,7 +157,7 @@ class Handle(Generic[Tensor]):
         elif requires and any(t.node is node for t in operands):
             node = alias(node)
         elif requires:
-            node = apart(node, hooks.is_of_value)
+            node = _of_its_own(node)
         requires = requires and node.dtype.is_float
         result: Tensor = Handle._of(node, operands[0]._storage.device, requires and flows)
         if requires and not flows:
