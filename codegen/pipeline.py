@@ -22,6 +22,7 @@ from lazyten.codegen.instructions.vector_access import vectorize_accesses
 from lazyten.codegen.job import Job, Part, describe, generated, verify_job
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.packing import fill
+from lazyten.codegen.loops.peeling import has_masks, peel_reductions
 from lazyten.codegen.loops.ranges import in_scalars, merge_ranges, share_ranges
 from lazyten.codegen.loops.reduction_blocking import carry
 from lazyten.codegen.loops.tile_fusion import lower_blocks
@@ -85,6 +86,11 @@ def _is_checked(job: Job, part: Part) -> bool:
 def _on_gpu(job: Job, part: Part) -> bool:
     """Whether work items run in groups."""
     return job.target.work_group > 1
+
+
+def _has_masked_loops(job: Job, part: Part) -> bool:
+    """Whether masks may be for the last iteration of a loop alone, and the text for one size."""
+    return not job.in_one and not _on_gpu(job, part) and has_masks(part.sink)
 
 
 def _is_narrowed(job: Job, part: Part) -> bool:
@@ -276,6 +282,7 @@ PASSES = (
     _loops("share", _is_shared, _share),
     _loops("carry", lambda job, part: bool(part.decisions.block),
            lambda job, part: carry(part.sink, part.scratch + len(part.packed))),
+    _loops("peel", _has_masked_loops, lambda job, part: peel_reductions(part.sink)),
     _each("stage", lambda job, part: bool(part.group.size), _stage),
     _each("tensor", lambda job, part: part.decisions.tensor is not None, _tensor),
     _loops("scalars", _on_gpu, lambda job, part: in_scalars(part.sink)),

@@ -23,7 +23,7 @@ from lazyten.codegen.instructions.scopes import (
 from lazyten.codegen.loops.summation import LEAST_LANES, adds_narrow_products, is_widened
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node
+from lazyten.ir.node import Node, consumers, toposort
 from lazyten.ir.ops import SPECS, Op
 
 LEAST_PAIRED = 8
@@ -52,6 +52,26 @@ class Accumulation(Scopes):
         for n in self.free:
             if n.op is Op.ACCUMULATE:
                 self._together.setdefault(frozenset(n.src[1:] or (n,)), []).append(n)
+        self.joined = self._joined(sink)
+        self.unfinished = {leaf for leaves in self.joined.values() for leaf in leaves}
+        self.accumulators: dict[tuple[Node, Instance], list[Value]] = {}
+
+    def _joined(self, sink: Node) -> dict[Node, list[Node]]:
+        """What combines ACCUMULATEs as they do themselves, of alike accumulators which nothing else
+        takes: their accumulators become one, and then its lanes. The innermost are left out."""
+        users = consumers(toposort([sink]))
+        leaves: dict[Node, list[Node]] = {}
+        for node in users:
+            if node.op is Op.ACCUMULATE:
+                leaves[node] = [node]
+            elif len(node.src) == 2 and all(s in leaves and users[s] == [node] for s in node.src):
+                found = [leaf for s in node.src for leaf in leaves[s]]
+                alike = {(leaf.arg, self.free[leaf], self._own_lanes(leaf), self._sum_lanes(leaf))
+                         for leaf in found}
+                if len(alike) == 1 and node.op is found[0].arg and len(found) == len({*found}):
+                    leaves[node] = found
+        inner = {s for node, found in leaves.items() if len(found) > 1 for s in node.src}
+        return {n: found for n, found in leaves.items() if len(found) > 1 and n not in inner}
 
     def _accumulate_beside(self, node: Node) -> None:
         """The loops of an ACCUMULATE and of all others over its ranges: an accumulator an instance
@@ -63,7 +83,17 @@ class Accumulation(Scopes):
                  for instance, env in self._accumulators(n)]
         self._close_nest(nest)
         for member, instance, accumulators in parts:
-            self.values[member, instance] = self._finish(member, accumulators)
+            if member in self.unfinished:
+                self.accumulators[member, instance] = accumulators
+            else:
+                self.values[member, instance] = self._finish(member, accumulators)
+
+    def _join(self, node: Node, env: Env) -> Value:
+        """The value of what combines ACCUMULATEs, of the accumulators of all."""
+        leaves = self.joined[node]
+        instance = tuple(env[r] for r in self.unrolled[node])
+        return self._finish(leaves[0], [
+            part for leaf in leaves for part in self.accumulators[leaf, instance]])
 
     def _nest(self, node: Node, ranges: Iterable[Node]) -> list[Level]:
         """The loops that a node runs over ranges of its own, open."""
@@ -120,12 +150,8 @@ class Accumulation(Scopes):
 
     def _parts(self, node: Node, nest: Sequence[Level], env: Env) -> list[Value]:
         """The accumulators of one instance."""
-        value, *ranges = node.src
-        own = sorted_unrolled(ranges)
-        own_lanes = [r.arg.extent for r in ranges if r.arg.kind == "vector"]
-        lanes = max(self._lanes(value), *own_lanes, 1)  # a value may not depend on its own lanes
-        lanes = lanes // 2 if self._adds_pairs(node) else lanes
-        taken = self._taken(node, own)
+        lanes = self._sum_lanes(node)
+        taken = self._taken(node, sorted_unrolled(node.src[1:]))
         if not nest:
             return [self._chain(node, env, taken, lanes)]
 
@@ -134,6 +160,15 @@ class Accumulation(Scopes):
                 return [self._chain(node, env, [mine], lanes, so_far[0])]
             return self._carry(node.dtype, node.arg, nest, lanes, step)[0]
         return [carried(mine) for mine in taken]
+
+    def _own_lanes(self, node: Node) -> int:
+        """Lanes of its own that an ACCUMULATE combines in the end."""
+        return max((r.arg.extent for r in node.src[1:] if r.arg.kind == "vector"), default=1)
+
+    def _sum_lanes(self, node: Node) -> int:
+        """Lanes of an ACCUMULATE's accumulators; a value may not depend on its own."""
+        lanes = max(self._lanes(node.src[0]), self._own_lanes(node))
+        return lanes // 2 if self._adds_pairs(node) else lanes
 
     def _taken(self, node: Node, own: Sequence[Node]) -> list[Sequence[Env]]:
         """The elements that an ACCUMULATE takes in one iteration, those that it takes at once

@@ -106,6 +106,8 @@ class _Linearizer(Staging, Accumulation):
             return *staged, *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
         if node.op in (Op.ACCUMULATE, Op.MATRIX, Op.PARAM, Op.STAGE) or _compares_indices(node):
             return ()
+        if node in self.joined:
+            return tuple(self.joined[node])
         return node.src
 
     def _emit(self, node: Node, env: Env) -> Value:
@@ -115,6 +117,8 @@ class _Linearizer(Staging, Accumulation):
             return self._range(node, env)
         if node.op is Op.LOAD:
             return self._load(node, env)
+        if node in self.joined:
+            return self._join(node, env)
         if _compares_indices(node):
             narrow = self._compare_lanes(node, env) if self._lanes(node) > 1 else None
             if narrow is not None:

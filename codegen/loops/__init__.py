@@ -16,6 +16,8 @@ Files, in reading order:
   kernel's loops.
 - reduction_blocking.py: Sums in blocks: all of the output with a part of the reduction, then all
   of it with the next.
+- peeling.py: Peeling: the last iteration of a reduction's loop stands behind it, where only that
+  is masked.
 - coverage.py: What an index expression covers as its ranges run: each element once, some twice,
   or not all.
 - verify_rewrites.py: Proofs that a rewrite of loop variables keeps the iteration space, by

@@ -93,7 +93,9 @@ class Model:
         last = around[-1].arg.order if around else ()
         outer = self.shared + [r for r in self.outputs if r.arg.order <= last]
         outer += [r for r in around if r not in self.outputs and r not in self.shared]
-        return Body(count, own, free, outer + own, {}, frozenset(own))
+        holds = any(not f.isdisjoint(own) for n, f in self.free.items() if n.op is Op.ACCUMULATE)
+        is_peeled = self.target.work_group == 1 and not holds and len(own) == 1
+        return Body(count, own, free, outer + own, {}, frozenset(own), is_peeled)
 
     def body_of(self, free: frozenset[Node]) -> Body:
         """The body that computes a value: the last reduction that binds one of its ranges, or else

@@ -49,7 +49,8 @@ Chosen = tuple[tuple[Node, int], ...]
 
 @dataclass(slots=True)
 class Body:
-    """The innermost code of the stores (results: 0), or of the ACCUMULATEs over some ranges."""
+    """The innermost code of the stores (results: 0), or of the ACCUMULATEs over some ranges.
+    is_peeled: whether the iteration that is masked stands behind the others (loops/peeling.py)."""
 
     results: int
     own: list[Node]
@@ -57,6 +58,7 @@ class Body:
     chain: list[Node]
     terms: dict[frozenset[Node], Term]
     ranges: frozenset[Node]
+    is_peeled: bool = False
 
 
 @dataclass(slots=True)
@@ -72,9 +74,9 @@ class VectorTerm:
     line. apart: of accesses to large arrays the ranges whose steps lie apart. stores: those whose
     rows may share sets of the first cache, and how many lanes each stores one by one. free: the
     term's. is_plain: whether `fixed` is all that a use costs, where no range of the reduction has
-    copies. is_even: whether lanes go into each range of the reduction. pairs: the ranges of the
-    reduction of whose products two may be added by one instruction, for which the term takes
-    `paired` units less a use.
+    copies. is_even: whether lanes go into each range of the reduction. is_peeled: the body's.
+    pairs: the ranges of the reduction of whose products two may be added by one instruction, for
+    which the term takes `paired` units less a use.
     """
 
     term: Term
@@ -91,6 +93,7 @@ class VectorTerm:
     free: frozenset[Node]
     is_plain: bool
     is_even: bool
+    is_peeled: bool
     pairs: frozenset[Node]
     paired: float
 
@@ -165,13 +168,17 @@ class VectorTerm:
 
     def tail_units(self, copies: Chosen, instances: int) -> float:
         """Units of masking what a split reduction reads past its end: which lanes are inside is
-        worked out once for all of a register tile."""
-        uneven = [r for r, extent, lanes in self.tail if extent % (lanes * copied(copies, (r,)))]
+        worked out once for all of a register tile. An iteration's share, of one instance's in all,
+        where the last iteration is peeled."""
+        steps = [(r, extent, lanes * copied(copies, (r,))) for r, extent, lanes in self.tail]
+        uneven = {r: -(-extent // step) for r, extent, step in steps if extent % step}
         if not uneven:
             return 0.0
         masks = sum(self._masked_units(a) if self.vector in uneven else MASK_UNITS
                     for a in self.term.accesses)
-        return TAIL_UNITS * copied(copies, uneven) + masks * instances
+        own = copied(copies, uneven)
+        units = TAIL_UNITS * own + masks * instances
+        return units / (own * min(uneven.values())) if self.is_peeled else units
 
     def _masked_units(self, access: Access) -> float:
         """Units of a mask over the lanes, which loads those that are no neighbours one by one."""
@@ -183,6 +190,7 @@ class VectorTerm:
 class VectorBody:
     """A body whose vector axes are chosen. combining: units of combining lanes after the loops.
     windows: accesses of a reduction that read elements more than once. lanes: of output ranges.
+    width: lanes of the reduction's innermost range.
     pairs: the ranges of the reduction of whose products two may be added by one instruction.
     """
 
@@ -191,6 +199,7 @@ class VectorBody:
     combining: float
     windows: list[tuple[VectorTerm, Access]]
     lanes: dict[Node, int]
+    width: int
     target: Target
     pairs: frozenset[Node]
 
@@ -206,7 +215,8 @@ class VectorBody:
         windows = [(term, a) for term in terms for a in term.term.accesses
                    if body.results and a.is_window()]
         outputs = {r: n for r, n in lanes.items() if r not in body.ranges}
-        return VectorBody(body, terms, 3.0 * math.log2(width), windows, outputs, target, pairs)
+        return VectorBody(body, terms, 3.0 * math.log2(width), windows, outputs,
+                          lanes.get(inner, 1) if inner is not None else 1, target, pairs)
 
     def around(self, trips: dict[Node, int]) -> list[int]:
         """At each depth of the chain, how often the loops around it run in all."""
@@ -221,7 +231,8 @@ class VectorBody:
         they are certainly more than `limit`."""
         around = self.around(trips)
         iterations = around[-1]
-        beyond = limit / iterations
+        taken, looped = self._peeled(copies, iterations)
+        beyond = limit / taken
         whole = self.body.ranges.isdisjoint([r for r, _ in copies])
         total, innermost, most, operands = 0.0, 0.0, 1, []
         for term in self.terms:
@@ -249,21 +260,33 @@ class VectorBody:
             tile = copied(copies, self.body.free) * self.body.results
             parts = copied(copies, self.body.ranges)
             outside = around[len(self.body.chain) - len(self.body.own)]
-            if outside == iterations:  # no loops: one accumulator takes all elements in turn
+            if outside == looped:  # no loops: one accumulator takes all elements in turn
                 parts = 1
             elif paired(self.pairs, copies) is not None:
                 parts //= 2
-            innermost = max(innermost, LATENCY_UNITS) if iterations > 1 else innermost
-            if total + iterations * innermost > limit:
+            innermost = max(innermost, LATENCY_UNITS) if outside < looped else innermost
+            if total + taken * innermost > limit:
                 return math.inf
             if self.windows:
                 total += outside * self.window_units(copies)
             over = tile * parts + min(operands, default=0) + 1 - registers
             if over > 0 and tile * parts > 1:
                 innermost += over * SPILL_UNITS
-                innermost += CARRIED_SPILL_UNITS if outside < iterations else 0.0
+                innermost += CARRIED_SPILL_UNITS if outside < looped else 0.0
             total += outside * (self.combining + parts - 1) * tile
-        return total + iterations * (innermost + LOOP_UNITS)
+        return total + taken * innermost + looped * LOOP_UNITS
+
+    def _peeled(self, copies: Chosen, iterations: int) -> tuple[float, int]:
+        """To how many whole ones iterations amount, where the last of a reduction's loop are peeled
+        and have fewer instances, and how many of them are in the loop."""
+        if self.body.is_peeled and self.body.own:
+            inner = self.body.own[-1]
+            count = copied(copies, (inner,))
+            whole, rest = divmod(inner.arg.extent, self.width * count)
+            if whole and rest:
+                runs = iterations // (whole + 1)
+                return runs * (whole + -(-rest // self.width) / count), runs * whole
+        return iterations, iterations
 
     def instructions(self, copies: Chosen) -> float:
         """About how many they are with copies of ranges, in vectors or not."""
@@ -343,7 +366,7 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
     is_plain = is_even and not (packable or far or in_lines or apart or stores
                                 or pairs and saved)
     return VectorTerm(term, vector, depths, fixed, packable, far, width, tail, in_lines, apart,
-                      stores, term.free, is_plain, is_even, pairs, saved)
+                      stores, term.free, is_plain, is_even, body.is_peeled, pairs, saved)
 
 
 def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen,

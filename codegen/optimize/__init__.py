@@ -25,7 +25,8 @@ static model of the cycles (cpu_model.py; loop_bodies.py: a loop body once its v
 chosen; accesses.py: loads and stores) that knows extents, strides, reuse, masks, the number of
 vector registers and the lines that windows read. It does not know what a kernel computes.
 ranges.py does the splitting; the last block of an output overlaps the one before, a reduction's
-tail is masked, and so are the last lanes of a vector that is longer than its axis. summation.py
+tail is masked (in code of its own behind the loop, of which peeling.py makes it), and so are the
+last lanes of a vector that is longer than its axis. summation.py
 cuts long sums of floats into blocks with sums of their own, so that errors grow slowly. packing.py
 has operands packed that are read often and far apart.
 cache_blocking.py orders the loops of what is larger than the second cache: threads take chunks,

@@ -35,7 +35,7 @@ from lazyten.codegen.loops.ranges import (
 from lazyten.codegen.loops.summation import blocked_sums
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Tensors, range_name
-from lazyten.codegen.model.loop_bodies import Chosen
+from lazyten.codegen.model.loop_bodies import Body, Chosen
 from lazyten.codegen.optimize import cache_blocking
 from lazyten.codegen.optimize.parallel import choose_parallel
 from lazyten.codegen.targets.target import Target
@@ -239,7 +239,7 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
             best, fewest = candidate, cycles
     for body in model.reductions:
         others = tuple(u for u in best.unroll if u[0] not in body.own)
-        for unroll in _unrolls(body.own, dict(best.lanes)):
+        for unroll in _unrolls(body, dict(best.lanes)):
             candidate = replace(best, unroll=(*others, *unroll))
             cycles = model.cycles(candidate, fewest)
             if cycles < fewest * (1 - 0.03 / len(model.reductions)) \
@@ -253,17 +253,17 @@ def _worth(model: Model, best: Decisions, longer: Decisions) -> float:
     return GAIN_AN_INSTRUCTION * (model.instructions(longer) - model.instructions(best))
 
 
-def _unrolls(ranges: Sequence[Node],
-             lanes: dict[Node, int]) -> Iterator[tuple[tuple[Node, int], ...]]:
+def _unrolls(body: Body, lanes: dict[Node, int]) -> Iterator[tuple[tuple[Node, int], ...]]:
     """Several accumulators over one of a reduction's ranges, or no loops at all over a few
-    elements."""
-    for r in reversed(ranges):  # of equals, neighbours in memory
+    elements, but for what is behind whole vectors."""
+    for r in reversed(body.own):  # of equals, neighbours in memory
         for count in UNROLLS:
             if r.arg.extent >= 2 * count * lanes.get(r, 1):
                 yield ((r, count),)
-    whole = tuple((r, r.arg.extent // lanes.get(r, 1)) for r in ranges)
-    if (math.prod(count for _, count in whole) <= MOST_WRITTEN_OUT
-            and all(r.arg.extent % lanes.get(r, 1) == 0 for r in ranges)):
+    whole = tuple((r, r.arg.extent // lanes.get(r, 1)) for r in body.own)
+    uneven = [r for r in body.own if r.arg.extent % lanes.get(r, 1)]
+    if math.prod(count for _, count in whole) <= MOST_WRITTEN_OUT \
+            and (not uneven or body.is_peeled and uneven == body.own[-1:]):
         yield tuple((r, count) for r, count in whole if count > 1)
 
 

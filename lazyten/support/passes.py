@@ -50,6 +50,7 @@ NAMES = {
     "pack": "operands are copied beforehand, in the order in which the loops read them",
     "share": "a loop is marked for threads, or groups of work items, to share",
     "carry": "the sums of blocks are added up in memory",
+    "peel": "the last iteration of a loop stands behind it where that one alone is masked",
     "stage": "operands that a group of work items shares are read from local memory",
     "tensor": "products become instructions of tensor cores",
     "scalars": "work items have no vectors: their lanes are written out",
