@@ -128,8 +128,7 @@ class GradientMethods(TensorCore[Tensor]):
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Have `hook` called with this tensor's gradient in each backward pass. What it gives, if
-        not None, goes on in its place. Of two tensors that the same operations made of the same
-        values, while both graphs are there, it is called for both: they are one value."""
+        not None, goes on in its place."""
         _check_hook(self, "register_hook", hook)
         with enable_grad():
             found = templates_of([self])
