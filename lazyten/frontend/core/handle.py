@@ -101,7 +101,7 @@ def _of_its_own(node: Node) -> Node:
     trace = tracing.current()
     if trace is None:
         return apart(node, hooks.is_of_value)
-    found = apart(node, lambda n: n in trace.taken or hooks.is_of_value(n))
+    found = apart(node, trace.taken.__contains__)
     trace.taken.add(found)
     return found
 
