@@ -319,6 +319,6 @@ def moved_array(values: Array, moves: Moves) -> Array:
     read, for moves that do not come again."""
     for op, arg in moves:
         of = _OF_ARRAYS.get(op)
-        values = of(values, arg) if of is not None else \
+        values = np.asarray(of(values, arg)) if of is not None else \
             ShapeTracker.of(values.shape).moved(op, arg).numpy_view(values)
     return values

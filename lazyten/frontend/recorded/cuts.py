@@ -80,12 +80,31 @@ def cut(x: Any, index: Any) -> Any:
 
 def with_tensors(x: Any, index: Any) -> Any:
     """An index with tensors in the place of arrays, and lists, of whole numbers, as indexing makes
-    them anyway: what is looked up holds for any numbers in them."""
+    them anyway: what is looked up holds for any numbers in them. Those that are not inside are an
+    error of indexing's, which has them as they are."""
     if x.__class__ is not handle.results:
         return index
-    if index.__class__ is tuple:
-        return tuple([with_tensors(x, e) if e.__class__ in (np.ndarray, list) else e
-                      for e in index])
-    is_array = index.__class__ is np.ndarray and index.dtype.kind == "i" and index.ndim \
-        or index.__class__ is list and {*map(type, index)} == {int}
-    return x._copy_of(index, device=x._storage.device) if is_array else index
+    if index.__class__ is not tuple:
+        return _as_tensor(x, index, 0)
+    if not all(map(_is_of_one_axis, index)):
+        return index
+    return tuple([_as_tensor(x, entry, axis) for axis, entry in enumerate(index)])
+
+
+def _is_of_one_axis(entry: Any) -> bool:
+    return entry.__class__ in (int, slice) or _is_list(entry) \
+        or isinstance(entry, np.ndarray | handle.Handle) and entry.dtype.kind != "b"
+
+
+def _is_list(entry: Any) -> bool:
+    return entry.__class__ is list and {*map(type, entry)} == {int}
+
+
+def _as_tensor(x: Any, entry: Any, axis: int) -> Any:
+    is_array = entry.__class__ is np.ndarray and entry.dtype.kind == "i" and entry.ndim
+    if not (is_array or _is_list(entry)) or axis >= len(x.shape):
+        return entry
+    positions, n = np.asarray(entry), x.shape[axis]
+    if positions.size and not -n <= positions.min() <= positions.max() < n:
+        return entry
+    return x._copy_of(positions, device=x._storage.device)

@@ -130,9 +130,9 @@ def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_what_follows_an_operation_that_cannot_be_looked_up_is_looked_up(
         requires_grad: bool) -> None:
-    """As an index of more numbers than are part of a key."""
+    """As an index of more of NumPy's numbers than are part of a key."""
     x = lt.ones(100, requires_grad=requires_grad)
-    taken = (x * 2)[list(range(keys.LONGEST + 1))]
+    taken = (x * 2)[list(np.arange(keys.LONGEST + 1))]
     assert not isinstance(taken._storage, deferred.Deferred)
     found = taken * 3
     assert isinstance(found._storage, deferred.Deferred)
