@@ -586,7 +586,6 @@ def test_checkpoints_that_share_a_weight_each_give_it_a_gradient(device: str,
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.torch
 def test_hooks_of_a_leaf_stay_when_it_gets_other_data(device: str) -> None:
     w, told = lt.tensor([1.0, 2.0], device=device, requires_grad=True), []
     handle = w.register_hook(lambda g: g * 3)
@@ -622,6 +621,7 @@ def test_a_leaf_that_an_input_was_written_to_has_a_gradient_through_a_checkpoint
     assert trained(lt.checkpoint) == pytest.approx(trained(lambda f, v: f(v)), rel=1e-5)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("segments", [1, 2, 3, 5])
 def test_segments_of_layers_are_checkpoints(segments: int) -> None:
     def of(m: Any, checkpoint: Any) -> Any:
