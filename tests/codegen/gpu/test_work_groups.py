@@ -239,7 +239,7 @@ def test_local_memory_that_is_too_small_is_named() -> None:
 @pytest.mark.opencl
 def test_a_sum_inside_another_leaves_the_outputs_to_work_items() -> None:
     """It would be done again in each step of the other in any case."""
-    found = case(lambda x, d: (d * (x - x.mean(1, keepdim=True))).sum(0),
+    found = case(lambda x, d: ((x - x.mean(1, keepdim=True)) * d).sum(0),
                  np.arange(32, dtype=np.float32).reshape(8, 4), np.eye(8, 4, dtype=np.float32))
     assert generate(found.kernel, GPU).work_items == (4,)
     check_results([found])
