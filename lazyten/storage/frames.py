@@ -21,6 +21,7 @@ from typing import Any, Protocol, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.autodiff import hooks
+from lazyten.autodiff.twins import apart
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, Shape, make, rebuild, reshape, toposort, unshaped
 from lazyten.ir.ops import Op
@@ -241,8 +242,18 @@ class Frame:
         _with_hooks[self.number] = self
         table = self.hooks.setdefault(template, {})
         if template in self._real:
-            hooks.watch(self._real[template], table)
+            self._watch(template)
         return table
+
+    def _watch(self, template: Node) -> None:
+        """Have a value's hooks called in its graph over real memory, too: one of its own, where
+        another tensor's hooks are called in it."""
+        node, table = self._real[template], self.hooks.get(template)
+        if hooks.are_of_another(node, table) and node.op is not Op.LEAF:
+            node = self._real[template] = apart(node, hooks.is_of_value)
+            self.lifted[node] = template
+        if table is not None:
+            hooks.watch(node, table)
 
     def has_hooks(self, template: Node) -> bool:
         """Whether something is called with gradients of a value."""
@@ -266,8 +277,7 @@ class Frame:
                 known[node] = rebuild(node, sources) if node.op is not Op.LEAF else \
                     make(Op.LEAF, node.dtype, sources, self.leaf_id(node.arg), node.place)
             self.lifted[known[node]] = node
-            if node in self.hooks:
-                hooks.watch(known[node], self.hooks[node])
+            self._watch(node)
             if node in self.realized:
                 remember(self.device, known[node], self.realized[node])
         for rule in rules:

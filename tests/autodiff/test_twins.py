@@ -171,3 +171,24 @@ def test_a_layer_in_a_loop_tells_each_hook_once() -> None:
         out.register_hook(lambda g, k=k: seen.append((k, g.tolist())))  # type: ignore[misc]
         (out * (k + 1)).sum().backward()
     assert seen == [(k, [k + 1.0] * 2) for k in range(4)]
+
+
+@pytest.mark.parametrize("made", [lambda w: w.reshape(1, 2) * 2, lambda w: (w * 2).tanh()[None]])
+def test_a_look_after_the_hook_does_not_call_those_of_earlier_steps(
+        made: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    """The value is a graph over real memory from there on, which earlier steps have, too."""
+    w = leaf()
+
+    def gradient(factor: int) -> list[float]:
+        y = made(w) * 1.5
+        if factor > 1:
+            y.register_hook(lambda g: g * factor)
+        z = lt.eye(1).to_sparse() @ y
+        (z * z).sum().backward()
+        assert w.grad is not None
+        found, w.grad = w.grad.tolist(), None
+        return found
+    once = gradient(1)
+    for _ in range(3):
+        assert gradient(2) == [2 * g for g in once]
+    assert gradient(1) == once
