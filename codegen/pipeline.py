@@ -89,8 +89,9 @@ def _on_gpu(job: Job, part: Part) -> bool:
 
 
 def _has_masked_loops(job: Job, part: Part) -> bool:
-    """Whether masks may be for the last iteration of a loop alone, and the text for one size."""
-    return not job.in_one and not _on_gpu(job, part) and has_masks(part.sink)
+    """Whether masks may be for the last iteration of a loop alone, the text is for one size, and
+    no check looks at what a reduction has before its last iteration."""
+    return not (job.in_one or job.kernel.checks or _on_gpu(job, part)) and has_masks(part.sink)
 
 
 def _is_narrowed(job: Job, part: Part) -> bool:

@@ -218,6 +218,15 @@ def test_machine_code_finds_the_overflows_that_the_interpreter_finds(
     assert message("cpu", *made) == message("interpreter", *made)
 
 
+def test_a_product_overflows_only_if_all_of_it_does() -> None:
+    """Not where a loop has come to before its last iteration, which a 0 is in."""
+    values = np.full(21, 3, np.int8)
+    values[-1] = 0
+    kernel = kernel_of([reduce(leaf(1, (21,), dt.int8), Op.MUL, (0,))], (dt.int8, 21),
+                       checks=("overflow",))
+    assert message("cpu", kernel, [values]) == message("interpreter", kernel, [values]) == ""
+
+
 @pytest.mark.few(15)
 @pytest.mark.parametrize("dtype", INTS, ids=lambda d: d.name)
 @pytest.mark.parametrize("op", [Op.ADD, Op.SUB, Op.MUL])
