@@ -63,14 +63,15 @@ class _Candidates:
         self.numbers = {load: i for loads in local_loads(model.sink).values()
                         for i, load in enumerate(loads)}
         self.rows = [r for r in model.shared_outputs if all(
-            r in body.free or self._is_inside(body, r) for body in model.reductions)]
+            any(r in other.free for other in (body, *self._around(body)))
+            for body in model.reductions)]
         self.rest = [r for r in model.outputs if r not in self.rows]
         self.most = model.target.work_group if model.target.local_memory else 1
 
-    def _is_inside(self, body: Body, r: Node) -> bool:
-        """Whether a reduction is done again in each step of another, around which `r` is a loop."""
-        return any(r in other.free and set(other.own) & body.free
-                   for other in self.model.reductions if other is not body)
+    def _around(self, body: Body) -> list[Body]:
+        """The reductions in each step of which another is done again."""
+        return [other for other in self.model.reductions
+                if other is not body and set(other.own) & body.free]
 
     def gridded(self, decisions: Decisions, last: Node | None = None) -> Decisions:
         """With a grid over the blocks of the rows; `last`: the axis of neighbours."""
@@ -140,8 +141,8 @@ class _Candidates:
 
     def _is_nested(self, body: Body) -> bool:
         """Whether a reduction is inside another, or has another inside."""
-        return any(other is not body and (set(other.own) & body.free or set(body.own) & other.free)
-                   for other in self.model.reductions)
+        return bool(self._around(body)) or any(
+            body is outer for other in self.model.reductions for outer in self._around(other))
 
     def _is_dense(self, r: Node) -> bool:
         """Whether some operand has neighbours along `r`."""

@@ -249,7 +249,7 @@ class Frame:
         """Have a value's hooks called in its graph over real memory, too: one of its own, where
         another tensor's hooks are called in it."""
         node, table = self._real[template], self.hooks.get(template)
-        if hooks.are_of_another(node, table) and node.op is not Op.LEAF:
+        if hooks.are_of_another(node, table):
             node = self._real[template] = apart(node, hooks.is_of_value)
             self.lifted[node] = template
         if table is not None:
