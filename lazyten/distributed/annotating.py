@@ -20,7 +20,8 @@ def shard(input: Tensor, mesh: DeviceMesh | Group | None = None, axis: int = 0) 
     ranks if left out. What is computed of the result is shared out as far as that goes, forward and
     back, and its values are whole again where somebody looks, on each rank the same: the compiler
     puts collectives where parts must meet (lazyten/sharding). All ranks must do the same, and look
-    at the same values in the same order. ShapeError unless the ranks can share the axis out evenly.
+    at the same values in the same order. Of an axis that is no multiple of the ranks, the last ones
+    have less, or nothing.
     """
     if not isinstance(mesh, DeviceMesh | Group | None):
         raise ArgumentError(f"shard: mesh={mesh!r:.40}; give a line of a mesh, such as what "
@@ -29,10 +30,6 @@ def shard(input: Tensor, mesh: DeviceMesh | Group | None = None, axis: int = 0) 
     if not isinstance(axis, int) or not -input.ndim <= axis < input.ndim:
         raise ShapeError(f"shard of shape {input.shape}: there is no axis {axis!r}; give one from "
                          f"{-input.ndim} to {input.ndim - 1}")
-    if input.shape[axis] % group.size:
-        raise ShapeError(f"shard of shape {input.shape}: the {input.shape[axis]} elements of axis "
-                         f"{axis} cannot be shared out evenly by {group.size} ranks; pad them, or "
-                         f"choose another axis")
     if group.size == 1:
         return input
     grid = mesh.grid if isinstance(mesh, DeviceMesh) else None

@@ -126,13 +126,16 @@ class Sharding:
     """Argument of SHARD, JOINED and OWN: the ranks of `group` share a value out along `axis`, each
     an interval, in their order; None, of JOINED and OWN, where each has all of it. device: where it
     is. mesh: groups of one are lines of a grid of ranks, along different axes of it. number: tells
-    an OWN from others, as what one rank still has of an earlier one another may have dropped."""
+    an OWN from others, as what one rank still has of an earlier one another may have dropped.
+    length: that of the axis of the whole. All parts have one length; where their sum is more, what
+    is behind the end is anything. None: it is their sum."""
 
     group: Group
     axis: int | None
     device: str
     mesh: object = None
     number: int = 0
+    length: int | None = None
 
     def plain(self) -> Sharding:
         """The same without a number of its own."""
@@ -140,11 +143,18 @@ class Sharding:
 
     def joined(self, shape: Shape) -> Shape:
         """That of all ranks' parts of this shape."""
-        return tuple([n * self.group.size if i == self.axis else n for i, n in enumerate(shape)])
+        length = self.length
+        return tuple([(n * self.group.size if length is None else length) if i == self.axis else n
+                      for i, n in enumerate(shape)])
 
     def own(self, shape: Shape) -> Shape:
         """That of a rank's part."""
-        return tuple([n // self.group.size if i == self.axis else n for i, n in enumerate(shape)])
+        return divided(shape, self.axis, self.group.size)
+
+
+def divided(shape: Shape, axis: int | None, ranks: int) -> Shape:
+    """That of the part of each of some ranks."""
+    return tuple([-(-n // ranks) if i == axis else n for i, n in enumerate(shape)])
 
 
 def collective(what: Collective, *sources: Node) -> Node:

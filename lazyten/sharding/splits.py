@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.collective import Group
+from lazyten.ir.collective import Group, divided
 from lazyten.ir.movement import Shape
 from lazyten.ir.node import (
     Node,
     cast,
     const,
     elementwise,
+    expand,
     gather,
+    iota,
     move,
     moved_or_made,
     reduce,
+    reshape,
     scatter,
     unexpanded,
 )
@@ -27,7 +30,9 @@ from lazyten.ir.scan import Body
 
 class Cut(NamedTuple):
     """Where ranks share an array out: along an axis, in each of the `before` equal intervals of it,
-    as is left of an outer axis that it was joined with."""
+    as is left of an outer axis that it was joined with. Where an axis of one interval is no
+    multiple of the ranks, a rank's part has the next length that would be, and anything behind the
+    end of the whole."""
 
     axis: int
     before: int = 1
@@ -88,11 +93,10 @@ def _rows_of_one(node: Node) -> Split | None:
     return Split(Cut(1), (PACKED,), own) if wanted else None
 
 
-def _begun(node: Node, group: Group) -> Split | None:
-    """A value that a rank takes its part of; whole if ranks cannot share it out evenly, as another
-    group's ranks have shared out the axis before."""
+def _begun(node: Node, group: Group) -> Split:
+    """A value that a rank takes its part of."""
     cut = Cut(node.arg.axis)
-    return Split(cut, (cut,), lambda src: src[0]) if cut.divides(node.shape, group.size) else None
+    return Split(cut, (cut,), lambda src: src[0])
 
 
 def _of_parts(node: Node, group: Group) -> Split | None:
@@ -101,10 +105,14 @@ def _of_parts(node: Node, group: Group) -> Split | None:
 
 
 def _joined(node: Node, cuts: Cuts, group: Group) -> Split | None:
-    """A part of what ranks of another line have: of an axis that both share out, in each of their
-    intervals."""
+    """A part of what ranks of another line have: of an axis that both share out evenly, in each of
+    their intervals."""
     cut, = cuts
     assert cut is not None
+    own, whole = node.src[0].shape, node.shape
+    if cut.axis == node.arg.axis and (not cut.divides(own, group.size) or whole[cut.axis] !=
+                                      own[cut.axis] * node.arg.group.size):
+        return None
     before = cut.before * (node.arg.group.size if cut.axis == node.arg.axis else 1)
     return Split(Cut(cut.axis, before), (cut,), _made(node))
 
@@ -141,8 +149,12 @@ def _reduce(node: Node, cuts: Cuts, group: Group) -> Split | None:
         return None
     wide = dt.float32 if node.dtype.is_half else node.dtype  # rounded once, when it is whole
 
+    identity = SPECS[combiner].identity
+    assert identity is not None
+
     def summand(src: Sequence[Node]) -> Node:
-        return reduce(cast(src[0], wide), combiner, reduced)
+        own = ended(cast(src[0], wide), cut, node.src[0].shape, group, identity(wide))
+        return reduce(own, combiner, reduced)
     return Split(None, (cut,), summand, combiner)
 
 
@@ -190,8 +202,25 @@ def _scatter(node: Node, cuts: Cuts, group: Group) -> Split | None:
     assert identity is not None
     nothing = const(identity(node.dtype), node.dtype, node.shape)
     cut = cuts[1] or cuts[2]
-    return Split(None, (None, cut, cut), lambda src: scatter(nothing, at, src[1], src[2], combiner),
-                 combiner, base=0)
+    assert cut is not None
+
+    def summand(src: Sequence[Node]) -> Node:
+        nowhere = ended(cast(src[1], dt.INDEX), cut, node.src[1].shape, group, -1)
+        return scatter(nothing, at, nowhere, src[2], combiner)
+    return Split(None, (None, cut, cut), summand, combiner, base=0)
+
+
+def ended(own: Node, cut: Cut, whole: Shape, group: Group, value: Any) -> Node:
+    """A rank's part of an array of shape `whole`, with a value in place of what is behind its end.
+    """
+    length, all_of_it = own.shape[cut.axis], whole[cut.axis]
+    if cut.divides(whole, group.size):
+        return own
+    shape = tuple([length if i == cut.axis else 1 for i in range(len(whole))])
+    end = const(all_of_it - group.rank * length, dt.INDEX, shape)
+    inside = elementwise(Op.CMPLT, reshape(iota(length), shape), end)
+    return elementwise(Op.WHERE, expand(inside, own.shape), own,
+                       const(value, own.dtype, own.shape))
 
 
 # ---- movements: (shape, argument, cut, ranks) -> the cut after it, and the argument for parts;
@@ -200,15 +229,14 @@ def _scatter(node: Node, cuts: Cuts, group: Group) -> Split | None:
 Moved = tuple[Cut, Any] | None
 
 
-def divided(shape: Shape, axis: int, ranks: int) -> Shape:
-    """That of a rank's part."""
-    return tuple(n // ranks if i == axis else n for i, n in enumerate(shape))
-
-
 def _reshape(shape: Shape, arg: Shape, cut: Cut, ranks: int) -> Moved:
     """Ranks share out each of as many intervals of the elements as stand before the cut. So do they
-    of any axis within which these begin, if that is even."""
+    of any axis within which these begin, if that is even; otherwise of the same axis alone."""
     intervals = math.prod(shape[:cut.axis]) * cut.before
+    if not cut.divides(shape, ranks):
+        same = [i for i, n in enumerate(arg)
+                if n == shape[cut.axis] and math.prod(arg[:i]) == intervals]
+        return (Cut(same[0]), divided(arg, same[0], ranks)) if same else None
     for i in range(len(arg)):
         before, rest = divmod(intervals, math.prod(arg[:i]))
         if not rest and before and Cut(i, before).divides(arg, ranks):
@@ -221,7 +249,7 @@ def _permute(shape: Shape, arg: Shape, cut: Cut, ranks: int) -> Moved:
 
 
 def _expand(shape: Shape, arg: Shape, cut: Cut, ranks: int) -> Moved:
-    return cut, divided(arg, cut.axis, ranks)
+    return (cut, divided(arg, cut.axis, ranks)) if arg[cut.axis] == shape[cut.axis] else None
 
 
 def _pad(shape: Shape, arg: Any, cut: Cut, ranks: int) -> Moved:
@@ -231,7 +259,7 @@ def _pad(shape: Shape, arg: Any, cut: Cut, ranks: int) -> Moved:
 def _shrink(shape: Shape, arg: Any, cut: Cut, ranks: int) -> Moved:
     if arg[cut.axis] != (0, shape[cut.axis]):
         return None
-    own = (0, shape[cut.axis] // ranks)
+    own = (0, divided(shape, cut.axis, ranks)[cut.axis])
     return cut, tuple(own if i == cut.axis else bounds for i, bounds in enumerate(arg))
 
 

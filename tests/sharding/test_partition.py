@@ -76,6 +76,7 @@ def annotating(rank: int, in_parts: bool = False) -> Annotate:
         sharding = Sharding(lines(rank)[grid_axis], axis, "cpu", "grid")
         if in_parts and (x.numel + axis) % 4 < 2:
             sharding = replace(sharding, axis=axis if (x.numel + axis) % 4 else None)
+            sharding = replace(sharding, length=None if sharding.axis is None else x.shape[axis])
             own = make(Op.CONTIGUOUS, x.dtype, (make(Op.OWN, x.dtype, (x,), sharding),))
             return make(Op.JOINED, x.dtype, (own,), sharding)
         return make(Op.SHARD, x.dtype, (x,), sharding)
@@ -201,8 +202,7 @@ def graph(steps: list[Step], annotated: Annotate) -> list[Node]:
     for kind, a, b, c in steps:
         x = values[-1 - a % 3 if a % 4 else a % len(values)]
         if kind >= len(_STEPS):
-            axis, grid_axis = b % len(x.shape), c % 2
-            y = annotated(x, axis, grid_axis) if x.shape[axis] % (2, 3)[grid_axis] == 0 else x
+            y = annotated(x, b % len(x.shape), c % 2)
         else:
             y = _STEPS[kind](x, values, b, c)
         if y.numel <= 5000:
@@ -281,6 +281,15 @@ def test_a_part_is_no_interval_of_what_begins_within_it() -> None:
         return [reduce(reshape(annotated(x, 0, 0), (6, 12)), Op.ADD, [1]),
                 reduce(reshape(annotated(x, 1, 1), (6, 12)), Op.ADD, [0])]
     check(sums)
+
+
+def test_what_is_behind_the_end_of_the_last_part_is_written_nowhere() -> None:
+    zeros, x = const(0, dt.int64, (5,)), move(Op.SHRINK, leaf((72,), dtype=dt.int64), ((0, 5),))
+
+    def counts(annotated: Annotate) -> list[Node]:
+        found = elementwise(Op.MOD, annotated(x, 0, 1), const(2, dt.int64, (5,)))
+        return [scatter(zeros, 0, found, elementwise(Op.NOT, found), Op.ADD)]
+    check(counts)
 
 
 def test_rows_that_are_cut_in_intervals_are_looked_up() -> None:
