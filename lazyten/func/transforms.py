@@ -74,8 +74,8 @@ def refuse_sparse(operation: str, structure: Branch | None, verb: str) -> None:
     """KindError for sparse tensors among what a function takes or gives: their parts are none of
     its arguments and results."""
     if has_parted(structure):
-        raise KindError(f"{operation}: the function {verb} a sparse tensor; let it find it by "
-                        f"name, and give to_dense() of one")
+        raise KindError(f"{operation}: the function {verb} a sparse tensor or a DTensor; let it "
+                        f"find it by name, and give to_dense() of one, or to_local()")
 
 
 def results(nodes: Sequence[Node], devices: Sequence[str]) -> list[Tensor]:

@@ -28,11 +28,13 @@ class History(NamedTuple):
 
     depth: how many operations in a row, at the most. since: the number of the oldest of them; nodes
     are numbered as they become known to history.py. parametric: whether a LEAF is among them.
+    joint: whether ranks share any of it out.
     """
 
     depth: int
     since: int
     parametric: bool
+    joint: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, init=False)

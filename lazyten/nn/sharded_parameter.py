@@ -81,8 +81,8 @@ class ShardedParameter(PartialParameter):
 
 
 class SplitParameter(PartialParameter):
-    """An interval of one axis of a parameter, of which each rank of a group has one: all of one
-    length, or of two that differ by 1."""
+    """An interval of one axis of a parameter, of which each rank of a group has one: see
+    interval()."""
 
     axis: int
 
@@ -131,8 +131,10 @@ def own_part(p: Any) -> Any:
 
 
 def interval(length: int, rank: int, size: int) -> tuple[int, int]:
-    """Where a rank's part of an axis begins and ends."""
-    return rank * length // size, (rank + 1) * length // size
+    """Where a rank's part of an axis begins and ends: parts have one length, rounded up; the last
+    have less, or nothing."""
+    most = -(-length // size)
+    return min(rank * most, length), min((rank + 1) * most, length)
 
 
 def row_of(whole: Tensor, rank: int, size: int) -> Tensor:

@@ -14,7 +14,7 @@ from threading import local
 from weakref import ref
 
 from lazyten.ir.node import History, Node, set_history, toposort
-from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, Op
+from lazyten.ir.ops import IDENTITY_OPS, MOVEMENT, SHARING_OPS, Op
 from lazyten.storage import collectives, levels, tracing
 from lazyten.storage.storage import COMPUTED, NEVER, Buffer, Storage
 
@@ -83,22 +83,22 @@ def _joined(node: Node) -> History:
     op = node.op
     if op is Op.BUFFER:
         return COMPUTED if isinstance(node.arg, Buffer) else UNKNOWN
-    depth, since, parametric = 0, NEVER, op is Op.LEAF
+    depth, since, parametric, joint = 0, NEVER, op is Op.LEAF, op in SHARING_OPS
     for source in node.src:
         below = source.history
         assert below is not None
         if below.depth < 0:
             return UNKNOWN
         depth, since = max(depth, below.depth), min(since, below.since)
-        parametric = parametric or below.parametric
+        parametric, joint = parametric or below.parametric, joint or below.joint
     if depth or not (op in MOVEMENT or op in IDENTITY_OPS or not node.src):
-        weight = HEAVY.get(op, 1)
+        weight = 0 if joint and op in MOVEMENT else HEAVY.get(op, 1)  # ranks pad as they need it
         depth, _here.count = depth + weight, _here.count + weight
         if since == COMPUTED.since:
             since = _here.count
     if op is Op.COLLECTIVE and tracing.active is None:  # a trace notes its own
         collectives.note(node)
-    return History(depth, since, parametric)
+    return History(depth, since, parametric, joint)
 
 
 def note(storage: Storage) -> History | None:
@@ -154,6 +154,8 @@ def is_long(history: History) -> bool:
     """Whether so much has happened since the oldest part of a history was made, or so much of it in
     a row, that no look is to be waited for."""
     depth, span = _here.long
+    if history.joint:
+        return history.depth >= depth  # what else a rank does is its own business
     if history.since == NEVER:
         return history.depth >= CONSTANT_LONG
     return history.depth >= depth or _here.count - history.since >= span
@@ -188,17 +190,21 @@ def beside(asked: Sequence[Storage], depth: int = 0, step: bool = False) -> list
     That is what was written in place and was there at the last look, such as running statistics; a
     parameter that was computed from parameters; what is older than LOOKS; with `depth`, what is
     as deep as that; and with `step`, all that was written, and what came out of backward().
+    Nothing that ranks share out is computed with what is one's own.
     """
     histories = [history_of(s._node) for s in asked]
+    joint = any(h.joint for h in histories)
     new = [s for s in _alive(_here.noted) if _is_due(s, depth, step)]
-    if not new and (not _here.older or min(h.since for h in histories) > _here.looks[-1]):
+    if not new and (not _here.older or not joint and min(
+            h.since for h in histories) > _here.looks[-1]):
         return []  # what is older than the last look shares nothing with what is not
     work: set[Node] = set()
     toposort([s._node for s in asked], _pending_sources, work)
     older = [s for s in _found_in(work) if _is_due(s, depth, step)]
     joining = [s for s in new if _shown(s._node) in work or _joins(s._node, work)]
     return [s for s in dict.fromkeys([*older, *joining])
-            if s not in asked and s.device == asked[0].device]
+            if s not in asked and s.device == asked[0].device
+            and (joint or not history_of(s._node).joint)]
 
 
 def _found_in(work: set[Node]) -> list[Storage]:
@@ -211,7 +217,9 @@ def _found_in(work: set[Node]) -> list[Storage]:
 
 def _is_due(storage: Storage, depth: int, step: bool) -> bool:
     history = history_of(storage._node)
-    if history.since == NEVER:
+    if history.joint:  # ranks look, each alone, at values of their own: of looks nothing is known
+        is_old = storage.version > 0
+    elif history.since == NEVER:
         is_old = history.depth >= CONSTANT_DEPTH
     else:
         is_old = history.since <= _here.looks[0]

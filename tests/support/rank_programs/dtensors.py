@@ -37,14 +37,17 @@ from lazyten.distributed.tensor.parallel import (
 from lazyten.support.errors import LazytenError
 
 F = nn.functional
-SHAPE = (4, 8)
+SHAPES = (4, 8), (5, 6), (3, 4), (1, 2)
 OPERATIONS: list[Callable[[Any, Any], Any]] = [
     lambda x, y: x * y + 1, lambda x, y: (x @ y.T) @ y, lambda x, y: x.softmax(1),
     lambda x, y: x - y.mean(0), lambda x, y: y.sum(1, keepdim=True) * x, lambda x, y: x.flip(0),
-    lambda x, y: x.reshape(8, 4).T.reshape(4, 8) + y, lambda x, y: lt.cat([x[:2], y[2:]]),
-    lambda x, y: F.layer_norm(x, (8,)), lambda x, y: lt.where(x > y, x, y * 2),
-    lambda x, y: x.unflatten(1, (4, 2)).transpose(0, 1).flatten(1).tanh().reshape(4, 8),
-    lambda x, y: x.cumsum(0), lambda x, y: x.roll(1, 0) * y]
+    lambda x, y: x.reshape(x.shape[::-1]).T.reshape(x.shape) + y,
+    lambda x, y: lt.cat([x[:2], y[2:]]), lambda x, y: F.layer_norm(x, x.shape[1:]),
+    lambda x, y: lt.where(x > y, x, y * 2),
+    lambda x, y: x.unflatten(1, (-1, 2)).transpose(0, 1).flatten(1).tanh().reshape(x.shape),
+    lambda x, y: x.cumsum(0), lambda x, y: x.roll(1, 0) * y, lambda x, y: x.amax(0) - y.exp(),
+    lambda x, y: x[:1].expand_as(y) / (1 + y * y), lambda x, y: x / x.norm(dim=0),
+    lambda x, y: x.take_along_dim(y.argsort(0), 0)]
 
 
 def _meshes() -> list[DeviceMesh]:
@@ -64,7 +67,8 @@ def random_programs(seeds: list[int]) -> None:
 
 def _program(choose: random.Random, mesh: DeviceMesh) -> None:
     places: list[Placement] = [Shard(0), Shard(1), Shard(-1), Replicate()]
-    values = [np.random.default_rng(choose.randrange(99)).normal(size=SHAPE) for _ in range(2)]
+    shape = choose.choice(SHAPES)
+    values = [np.random.default_rng(choose.randrange(99)).normal(size=shape) for _ in range(2)]
     steps = [choose.randrange(len(OPERATIONS)) for _ in range(3)]
     cut = choose.randrange(mesh.ndim)
     lies = [[choose.choice(places) if axis == cut else Replicate() for axis in range(mesh.ndim)]
@@ -81,7 +85,7 @@ def _program(choose: random.Random, mesh: DeviceMesh) -> None:
         loss.backward()
         results.append((given, x, loss))
     (own, found, loss), (leaves, wanted, total) = results
-    close = {"rtol": 1e-9, "atol": 1e-11, "err_msg": f"{steps} {lies} {mesh.shape}"}
+    close = {"rtol": 1e-9, "atol": 1e-11, "err_msg": f"{shape} {steps} {lies} {mesh.shape}"}
     np.testing.assert_allclose(loss.item(), total.item(), **close)
     spread = found.placements
     np.testing.assert_allclose(found.to_local().detach().numpy(),
@@ -101,8 +105,17 @@ def _program(choose: random.Random, mesh: DeviceMesh) -> None:
 def _part(whole: Any, mesh: DeviceMesh, lies: Any) -> Any:
     for axis, p in enumerate(lies):
         if isinstance(p, Shard):
-            whole = np.split(whole, mesh.size(axis), p.dim)[mesh.get_local_rank(axis)]
+            most = -(-whole.shape[p.dim] // mesh.size(axis))
+            ends = [most * (i + 1) for i in range(mesh.size(axis) - 1)]
+            whole = np.split(whole, ends, p.dim)[mesh.get_local_rank(axis)]
     return whole
+
+
+def promises() -> None:
+    """What holds of DTensors, one thing after the other."""
+    for program in (storing, uneven, looks, arguments):
+        program()
+    print("done")
 
 
 def storing() -> None:
@@ -145,21 +158,134 @@ def storing() -> None:
         x.numpy()
     _refusals(x, mesh)
     dist.barrier()
-    print("done")
+
+
+def uneven() -> None:
+    """Parts by PyTorch's rule for chunks: the last ranks have less, or nothing."""
+    mesh, grid = _meshes()
+    rank, size = dist.rank(), dist.size()
+    for length in (0, 1, 2, 3, 5, 7):
+        whole = lt.arange(float(length * 3)).reshape(length, 3)
+        mine = [c.shape[0] for c in whole.chunk(size)] if length else []
+        x = distribute_tensor(whole, mesh, [Shard(0)])
+        assert x.to_local().shape == ((mine[rank] if rank < len(mine) else 0), 3)
+        assert lt.equal(x.full_tensor(), whole) and x.shape == whole.shape
+        assert x.redistribute(placements=[Shard(1)]).full_tensor().tolist() == whole.tolist()
+        again = DTensor.from_local(x.to_local(), mesh, [Shard(0)], shape=whole.shape)
+        assert again.tolist() == whole.tolist() and (again + x).sum().item() == 2 * whole.sum()
+        assert (x * 2).to_local().shape == x.to_local().shape
+        for made in (lambda a: a // (a - 1), lambda a: (a % 3).sum(0), lambda a: a.argmax(0)):
+            if length:
+                ints, plain = x.long(), whole.long()
+                assert lt.equal(made(ints).full_tensor(), made(plain)), length
+    even, rest = grid.shape
+    both = distribute_tensor(lt.arange(even * (rest + 1)), grid, [Shard(0), Shard(0)])
+    assert both.full_tensor().tolist() == list(range(even * (rest + 1)))
+    if even > 1:
+        try:
+            distribute_tensor(lt.arange(even + 1), grid, [Shard(0), Shard(0)])
+        except lt.ShapeError as error:
+            assert "unevenly" in str(error)
+        else:
+            raise AssertionError("shared out unevenly twice")
+
+
+def looks() -> None:
+    """What one rank looks at of its own is no reason to compute what all of them share out."""
+    mesh = _meshes()[0]
+    x = distribute_tensor(lt.arange(8.0), mesh, [Shard(0)])
+    for number in range(3):
+        total = (x * number).sum(0)
+        for _ in range(3 * dist.rank()):
+            lt.ones(3).sum().item()
+        assert (total + 1).full_tensor().item() == 28 * number + 1
+        for _ in range(3 - dist.rank()):
+            (lt.ones(3) + number).prod().item()
+        assert total.full_tensor().item() == 28 * number == (total * 1).full_tensor().item()
+
+
+def arguments() -> None:
+    """Jitted functions take DTensors and give them, write to them, and train them."""
+    mesh = _meshes()[0]
+
+    @lt.jit(fullgraph=True)
+    def step(w: Any, x: Any) -> Any:
+        y = (x @ w.T).tanh()
+        w -= 0.5
+        return {"y": y, "sum": y.sum(0)}
+    wide = np.random.default_rng(0).normal(size=(5, 3))
+    w = distribute_tensor(lt.tensor(wide), mesh, [Shard(0)])
+    for number in range(3):
+        plain = np.random.default_rng(number).normal(size=(7, 3))
+        found = step(w, distribute_tensor(lt.tensor(plain), mesh, [Replicate()]))
+        wanted = np.tanh(plain @ wide.T)
+        wide -= 0.5
+        assert isinstance(found["y"], DTensor) and found["y"].shape == (7, 5)
+        np.testing.assert_allclose(found["y"].full_tensor().numpy(), wanted, rtol=1e-9)
+        np.testing.assert_allclose(found["sum"].numpy(), wanted.sum(0), rtol=1e-9)
+        np.testing.assert_allclose(w.full_tensor().numpy(), wide, rtol=1e-9)
+
+    @lt.jit(fullgraph=True)
+    def slope(p: Any) -> Any:
+        leaf = p.detach().requires_grad_()
+        leaf.square().sum().backward()
+        return leaf.grad
+    for number in range(3):
+        w *= number + 1
+        wide *= number + 1
+        found = slope(w)
+        assert found.to_local().shape == w.to_local().shape
+        np.testing.assert_allclose(found.full_tensor().numpy(), 2 * wide, rtol=1e-9)
+
+
+def trained() -> None:
+    """Layers of sizes that are no multiples learn as on one rank, and what is saved is read."""
+    mesh = _meshes()[0]
+    for jit, sizes in ((False, (5, 3)), (True, (2, 5))):
+        results = []
+        for shared in (True, False):
+            lt.manual_seed(4)
+            net: nn.Module = nn.Sequential(nn.Embedding(sizes[0], 3), nn.Linear(3, sizes[1]),
+                                           nn.Tanh(), nn.Linear(sizes[1], 2)).double()
+            if shared:
+                distribute_module(net, mesh, _by_rows)
+            results.append(_learned(net, sizes[0], jit))
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-8, err_msg=str(sizes))
+
+
+def _by_rows(name: str, module: nn.Module, mesh: DeviceMesh) -> None:
+    for own, p in list(module.named_parameters(recurse=False)):
+        module.register_parameter(own, nn.Parameter(distribute_tensor(p, mesh, [Shard(0)])))
+
+
+def _learned(net: nn.Module, words: int, jit: bool) -> list[float]:
+    optimizer = lt.optim.AdamW(net.parameters(), lr=0.05)
+
+    def step(x: lt.Tensor) -> lt.Tensor:
+        optimizer.zero_grad()
+        with implicit_replication():
+            loss = net(x).square().mean()
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(net.parameters(), 0.3)
+        optimizer.step()
+        found = loss.full_tensor() if isinstance(loss, DTensor) else loss
+        return lt.stack([found.detach(), norm])
+    call = lt.jit(step) if jit else step
+    found = [v for n in range(3) for v in call(lt.arange(6) * (n + 1) % words).tolist()]
+    wholes = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in net.parameters()]
+    return found + [p.detach().sum().item() for p in wholes]
 
 
 def _refusals(x: DTensor, mesh: DeviceMesh) -> None:
     plain = lt.ones(x.shape)
     for call, words in (
             (lambda: x + plain, "whether it is a part or whole"),
-            (lambda: distribute_tensor(lt.ones(4 * 2 + 1), mesh, [Shard(0)]), "evenly"),
+            (lambda: DTensor.from_local(plain, mesh, [Shard(0)], shape=(9, 3)), "has to be of"),
             (lambda: distribute_tensor(plain, mesh, [Shard(2)]), "of 2 axes"),
             (lambda: distribute_tensor(plain, mesh, [Shard(0), Shard(1)]), "for each of its axes"),
             (lambda: distribute_tensor(plain, mesh, [Partial()]), "says nothing of a whole"),
             (lambda: distribute_tensor(plain), "init_device_mesh"),
-            (lambda: lt.jit(lambda a: a + 1)(x), "to_local")):
-        if words == "evenly" and mesh.size() == 1:
-            continue
+            (lambda: lt.func.grad(lambda a: a.sum())(x), "DTensor")):
         try:
             call()
         except LazytenError as error:
@@ -201,6 +327,7 @@ class Inner(nn.Module):
 def models() -> None:
     """Layers whose inputs are prepared, logits in parts, and modules of DTensors: losses and
     parameters of some steps are those of one rank."""
+    trained()
     mesh = _meshes()[0]
     for local in (True, False):
         for jit in (False, True):

@@ -147,7 +147,8 @@ def promises() -> None:
     varying = lt.jit(squares, dynamic={"t": {0: lt.Dim("n", 2, 64)}})
     for n in range(2, 14):
         assert lt.equal(varying(lt.ones(n, 3)), lt.full((3,), float(n)))
-    for wrong, words in (({"axis": 2}, "there is no axis 2"), ({"mesh": "a"}, "mesh='a'"), ({"axis": 0.5}, "no axis 0.5")):
+    for wrong, words in (({"axis": 2}, "there is no axis 2"), ({"mesh": "a"}, "mesh='a'"),
+                         ({"axis": 0.5}, "no axis 0.5")):
         try:
             lt.shard(x, **{"mesh": mesh, **wrong})
             raise AssertionError(words)

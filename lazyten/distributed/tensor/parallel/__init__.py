@@ -8,6 +8,7 @@ Files, in reading order:
 - layouts.py: Between values that all ranks have whole and those of which each has a part or a
   summand.
 - layers.py: Layers of which each rank has a part: what nn.Linear and nn.Embedding become.
+- wholes.py: Between the whole of a DTensor and the part that a rank stores.
 - dtensor.py: `DTensor`: a tensor of which each rank of a mesh stores a part, and that operations
   take whole.
 - distributing.py: `distribute_module`, and tensors that are made in parts.

@@ -7,38 +7,30 @@ the same order.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import wraps
-from itertools import count
 from typing import Any
+from weakref import ref
 
 from lazyten.distributed import functional
 from lazyten.distributed.device_mesh import DeviceMesh
-from lazyten.distributed.group import Group
-from lazyten.distributed.tensor.parallel import layouts
-from lazyten.distributed.tensor.placements import Partial, Placement, Replicate, Shard
+from lazyten.distributed.tensor.parallel import wholes
+from lazyten.distributed.tensor.parallel.wholes import Placements, checked, leaf_of, own_part
+from lazyten.distributed.tensor.placements import Partial, Placement, Replicate
 from lazyten.frontend import parts
 from lazyten.frontend.core import overriding
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.collective import Sharding
-from lazyten.ir.node import Node, Shape, make, toposort
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, Shape
 from lazyten.nn.parameter import Parameter
-from lazyten.nn.sharded_parameter import SplitParameter
-from lazyten.sharding.spreading import possible
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
-from lazyten.support.trees import of_kind
-
-Placements = tuple[Placement, ...]
-_numbers = count(1)
+from lazyten.support.trees import Parted, of_kind
 
 
-class DTensor(Tensor):
+class DTensor(Tensor, Parted):
     """Made by distribute_tensor() and DTensor.from_local(), and by operations on such.
 
     device_mesh: the ranks. It has the shape and the values of the whole. What an operation gives is
@@ -50,8 +42,10 @@ class DTensor(Tensor):
     _own: Tensor | None
     """This rank's part, where it is stored."""
     _stored_as: Placements
-    _plain: Tensor
-    """The whole, as operations take it."""
+    _stored_shape: Shape
+    """That of the whole."""
+    _held: Tensor | ref[Tensor] | None
+    """The whole, as operations take it, once one has; of one that is stored, a trace forgets it."""
     _made_of: tuple[Node, bool] | None
 
     @property
@@ -82,38 +76,48 @@ class DTensor(Tensor):
         """How it lies on each axis of the mesh: as it is stored; of a result, as far as parts of
         what it is made of spread. (A sum over ranks is whole on each, once it is made.)"""
         return self._stored_as if self._own is not None else tuple(
-            _spread(self._whole().node, self.device_mesh.get_group(axis))
+            wholes.spread(self._whole().node, self.device_mesh.get_group(axis))
             for axis in range(self.device_mesh.ndim))
 
     @staticmethod
     def from_local(local_tensor: Tensor, device_mesh: DeviceMesh,
                    placements: Sequence[Placement] | None = None, *, run_check: bool = False,
-                   shape: object = None, stride: object = None) -> DTensor:
-        """The tensor of which this is a rank's part, with the same gradient. The parts of an axis
-        have the same size; Partial() parts are summed. placements: Replicate() if left out."""
-        lies = _checked(placements, device_mesh, local_tensor.ndim, "DTensor.from_local")
+                   shape: Sequence[int] | None = None, stride: object = None) -> DTensor:
+        """The tensor of which this is a rank's part, with the same gradient; Partial() parts are
+        summed. placements: Replicate() if left out. shape: that of the whole, of which each rank
+        gives as much as distribute_tensor() would; all the same, if it is left out. ShapeError for
+        a part of another size."""
+        lies = checked(placements, device_mesh, local_tensor.ndim, "DTensor.from_local")
         own = local_tensor
         for axis, placement in enumerate(lies):
             if isinstance(placement, Partial):
-                own = _summed(own, device_mesh.get_group(axis), placement)
+                own = wholes.summed(own, device_mesh.get_group(axis), placement)
         settled = tuple(Replicate() if isinstance(p, Partial) else p for p in lies)
-        return _stored(own, device_mesh, settled)
+        whole = wholes.whole_shape(tuple(own.shape), device_mesh, settled) if shape is None else \
+            tuple(shape)
+        wanted = wholes.own_box(whole, device_mesh, settled, "DTensor.from_local").sizes
+        if wanted != tuple(own.shape):
+            raise ShapeError(f"DTensor.from_local: this rank gives a part of shape {own.shape} of "
+                             f"a tensor of shape {whole} that lies as {settled}; it has to be of "
+                             f"shape {wanted}")
+        return _stored(own, whole, device_mesh, settled)
 
     def to_local(self, *, grad_placements: object = None) -> Tensor:
         """This rank's part. What is computed of it is this rank's own. Of a result it is computed
         now, by all ranks, which all call this."""
-        return self._own if self._own is not None else _made(self._part_here())
+        return self._own if self._own is not None else wholes.made(self._part_here())
 
     def _part_here(self) -> Tensor:
         """to_local() that is computed later."""
         if self._own is not None:
             return self._own
-        return _own_part(self._whole(), self.device_mesh, self.placements, "to_local")
+        return own_part(self._whole(), self.device_mesh, self.placements, "to_local")
 
     def full_tensor(self, *, grad_placements: object = None) -> Tensor:
         """The whole, on all ranks, which all call this: it is computed now."""
         mesh = self.device_mesh
-        return _made(_own_part(self._whole(), mesh, (Replicate(),) * mesh.ndim, "full_tensor"))
+        whole = own_part(self._whole(), mesh, (Replicate(),) * mesh.ndim, "full_tensor")
+        return wholes.made(whole)
 
     def redistribute(self, device_mesh: DeviceMesh | None = None,
                      placements: Sequence[Placement] | None = None, *, async_op: bool = False
@@ -123,30 +127,45 @@ class DTensor(Tensor):
         if device_mesh not in (None, mesh):
             raise ArgumentError("DTensor.redistribute: another mesh; use distribute_tensor("
                                 "x.full_tensor(), mesh, placements)")
-        lies = _checked(placements, mesh, self.ndim, "DTensor.redistribute")
-        return _stored(_own_part(self._whole(), mesh, lies, "DTensor.redistribute"), mesh, lies)
+        lies = checked(placements, mesh, self.ndim, "DTensor.redistribute")
+        own = own_part(self._whole(), mesh, lies, "DTensor.redistribute")
+        return _stored(own, tuple(self.shape), mesh, lies)
 
     def detach(self) -> Any:
         """The same values, through which no gradient flows: of one that stores a part, the same
         part."""
         own = self._own
         return _result(self._whole().detach(), self.device_mesh) if own is None else \
-            _stored(own.detach(), self.device_mesh, self._stored_as)
+            self._like(own.detach())
 
     def _as_part(self) -> Tensor:
         """This rank's part, as checkpoints take one; of a result a copy."""
-        own, shape = self._part_here(), tuple(self.shape)
-        first = [0] * len(shape)
-        for axis, p in enumerate(self.placements):
-            if isinstance(p, Shard):
-                shape = tuple([n // self.device_mesh.size(axis) if i == p.dim else n
-                               for i, n in enumerate(shape)])
-                first[p.dim] += shape[p.dim] * self.device_mesh.get_local_rank(axis)
-        return parts.Part(own, parts.sliced(tuple(self.shape), parts.Box(tuple(first), shape)))
+        shape = tuple(self.shape)
+        box = wholes.own_box(shape, self.device_mesh, self.placements, "checkpoint")
+        return parts.Part(self._part_here(), parts.sliced(shape, box))
 
     def _of_part(self, own: Tensor) -> DTensor:
         """A tensor that lies as this one does, of another part."""
-        return _stored(own, self.device_mesh, self.placements)
+        return _stored(own, tuple(self.shape), self.device_mesh, self.placements)
+
+    def _like(self, own: Tensor) -> DTensor:
+        """One that is stored as this one is."""
+        return _stored(own, self._stored_shape, self.device_mesh, self._stored_as)
+
+    def taken_apart(self) -> tuple[tuple[Any, ...], Hashable]:
+        """The part that is stored, and what it is a part of; for jitted functions, which take and
+        give parts. Of a result the part is stored from now on."""
+        if self._own is None:
+            _store(self, self._part_here(), tuple(self.shape), self.device_mesh, self.placements)
+        return (self._own,), (type(self), self._stored_shape, self.device_mesh, self._stored_as)
+
+    @classmethod
+    def put_together(cls, parts: Sequence[Any], rest: Any) -> Any:
+        """See taken_apart()."""
+        kind, *lies = rest
+        result: DTensor = object.__new__(kind)
+        _store(result, parts[0], *lies)
+        return result
 
     def _as_parameter(self) -> type[Parameter]:
         """The class of a parameter of it."""
@@ -160,7 +179,7 @@ class DTensor(Tensor):
         own = self._own
         if own is None:
             return self._plain.grad
-        return None if own.grad is None else _stored(own.grad, self.device_mesh, self._stored_as)
+        return None if own.grad is None else self._like(own.grad)
 
     @grad.setter
     def grad(self, grad: Any) -> None:
@@ -168,7 +187,7 @@ class DTensor(Tensor):
             self._plain.grad = grad
         elif isinstance(grad, Tensor):
             whole = grad._whole() if isinstance(grad, DTensor) else grad
-            self._own.grad = _own_part(whole, self.device_mesh, self._stored_as, "grad").detach()
+            self._own.grad = own_part(whole, self.device_mesh, self._stored_as, "grad").detach()
         else:
             self._own.grad = grad
 
@@ -178,8 +197,9 @@ class DTensor(Tensor):
         own = self._own
         if requires_grad and not self.requires_grad and not isinstance(own, Parameter):
             lies = self.placements
-            own = self._own = leaf_of(self._part_here(), self.shape, self.device_mesh, lies)
-            self._stored_as, self._made_of = lies, None
+            own = leaf_of(self._part_here(), tuple(self.shape), self.device_mesh, lies)
+            self._own = own
+            self._stored_shape, self._stored_as, self._made_of = tuple(self.shape), lies, None
         (self._plain if own is None else own).requires_grad_(requires_grad)
         return self
 
@@ -204,7 +224,8 @@ class DTensor(Tensor):
         if self._own is None:
             return _result(self._plain.__deepcopy__(memo), self.device_mesh)
         result: DTensor = object.__new__(type(self))
-        _store(result, self._own.__deepcopy__(memo), self.device_mesh, self._stored_as)
+        _store(result, self._own.__deepcopy__(memo), self._stored_shape, self.device_mesh,
+               self._stored_as)
         return result
 
     def __repr__(self) -> str:
@@ -216,17 +237,26 @@ class DTensor(Tensor):
     def _whole(self) -> Tensor:
         """What operations take: of a stored one made anew once its part has changed, or somebody
         has looked at all of it, which is not to be kept."""
-        if self._own is not None:
-            made_of = self._own.node, is_grad_enabled()
-            if self._made_of != made_of or self._plain._storage.buffer is not None:
-                self._plain = _joined(self._own, self.device_mesh, self._stored_as)
-                self._made_of = made_of
-        return self._plain
+        own, found = self._own, self._plain
+        made_of = None if own is None else (own.node, is_grad_enabled())
+        if own is not None and (found is None or self._made_of != made_of
+                                or found._storage.buffer is not None):
+            found = wholes.joined(own, self._stored_shape, self.device_mesh, self._stored_as)
+            tracing.made(found)
+            self._held = found if tracing.current() is None else ref(found)
+            self._made_of = made_of
+        assert isinstance(found, Tensor)
+        return found
+
+    @property
+    def _plain(self) -> Any:
+        """What _whole() gave last, if that is still there."""
+        return self._held() if isinstance(self._held, ref) else self._held
 
     def _lay(self) -> None:
         """The whole was written to: so is the part that is stored."""
         if self._own is not None:
-            part = _own_part(self._plain, self.device_mesh, self._stored_as, "write")
+            part = own_part(self._plain, self.device_mesh, self._stored_as, "write")
             self._own.copy_(part)
             self._made_of = None
 
@@ -238,7 +268,7 @@ class DParameter(DTensor, Parameter):
         lies = data.placements
         own = leaf_of(data._part_here().detach(), tuple(data.shape), data.device_mesh, lies)
         own.requires_grad_(requires_grad)
-        _store(self, own, data.device_mesh, lies)
+        _store(self, own, tuple(data.shape), data.device_mesh, lies)
 
 
 def distribute_tensor(tensor: Tensor, device_mesh: DeviceMesh | None = None,
@@ -248,142 +278,42 @@ def distribute_tensor(tensor: Tensor, device_mesh: DeviceMesh | None = None,
 
     Its values are those of the mesh's rank `src_data_rank`; of each rank's own, if that is None.
     placements: one for each axis of the mesh; Replicate() if left out. A leaf that requires
-    gradients is one again. ShapeError for an axis that ranks cannot share out evenly.
+    gradients is one again. Of an axis that is no multiple of the ranks, the last ones have less, or
+    nothing.
     """
     if not isinstance(device_mesh, DeviceMesh):
         raise ArgumentError(f"distribute_tensor: device_mesh={device_mesh!r:.40}; give what "
                             f"init_device_mesh() gave")
     if isinstance(tensor, DTensor):
         return tensor.redistribute(device_mesh, placements)
-    lies = _checked(placements, device_mesh, tensor.ndim, "distribute_tensor")
+    lies = checked(placements, device_mesh, tensor.ndim, "distribute_tensor")
     if any(isinstance(p, Partial) for p in lies):
         raise ArgumentError("distribute_tensor: Partial() says nothing of a whole tensor; give "
                             "Shard(axis) or Replicate()")
     whole = tensor.detach()
     for axis in range(device_mesh.ndim if src_data_rank is not None else 0):
         whole = functional.broadcast(whole, src_data_rank or 0, device_mesh.get_group(axis))
-    _check_even(tuple(whole.shape), device_mesh, lies, "distribute_tensor")
-    own = _narrowed(whole, device_mesh, lies)
+    own, shape = wholes.narrowed(whole, device_mesh, lies, "distribute_tensor"), tuple(whole.shape)
     if tensor.requires_grad:
-        own = leaf_of(own, whole.shape, device_mesh, lies)
-    return _stored(own, device_mesh, lies)
+        own = leaf_of(own, shape, device_mesh, lies)
+    return _stored(own, shape, device_mesh, lies)
 
 
-def leaf_of(own: Tensor, shape: Shape, mesh: DeviceMesh, lies: Placements) -> Tensor:
-    """A rank's part of a tensor of this shape as what is trained: cut along one axis of the mesh,
-    as clip_grad_norm_() and checkpoints know of one group of ranks."""
-    cut = [(p.dim, mesh.get_group(axis)) for axis, p in enumerate(lies)
-           if isinstance(p, Shard) and mesh.get_group(axis).size > 1]
-    if len(cut) > 1:
-        raise ArgumentError(f"a DTensor that is trained lies as {lies}; share it out along one "
-                            f"axis of the mesh, with Replicate() for others")
-    if not cut:
-        return Parameter(own)
-    made = SplitParameter(own)
-    made.whole_shape, (made.axis, made.group) = tuple(shape), cut[0]
-    return made
-
-
-# ---- wholes and parts ----------------------------------------------------------------------------
-
-def _stored(own: Tensor, mesh: DeviceMesh, lies: Placements) -> DTensor:
+def _stored(own: Tensor, shape: Shape, mesh: DeviceMesh, lies: Placements) -> DTensor:
     result: DTensor = object.__new__(DTensor)
-    _store(result, own, mesh, lies)
+    _store(result, own, shape, mesh, lies)
     return result
 
 
-def _store(x: DTensor, own: Tensor, mesh: DeviceMesh, lies: Placements) -> None:
-    x._own, x.device_mesh, x._stored_as, x._made_of = own, mesh, lies, None
-    x._whole()
+def _store(x: DTensor, own: Tensor, shape: Shape, mesh: DeviceMesh, lies: Placements) -> None:
+    x._own, x.device_mesh, x._made_of, x._held = own, mesh, None, None
+    x._stored_shape, x._stored_as = shape, lies
 
 
 def _result(plain: Tensor, mesh: DeviceMesh) -> DTensor:
     result: DTensor = object.__new__(DTensor)
-    result._own, result.device_mesh, result._plain = None, mesh, plain
+    result._own, result.device_mesh, result._held = None, mesh, plain
     return result
-
-
-def _joined(own: Tensor, mesh: DeviceMesh, lies: Placements) -> Tensor:
-    """The whole of parts."""
-    node = own.node
-    for sharding in reversed(_shardings(own, mesh, lies)):
-        node = make(Op.JOINED, node.dtype, (node,), sharding)
-    return Tensor._result(node, own)
-
-
-def _made(x: Tensor) -> Tensor:
-    """A tensor with its value, so that ranks may look at it or not; a trace has it with the rest.
-    """
-    return x if tracing.current() is not None else x.realize()
-
-
-def _own_part(whole: Tensor, mesh: DeviceMesh, lies: Placements, operation: str) -> Tensor:
-    """This rank's part of a whole."""
-    _check_even(tuple(whole.shape), mesh, lies, operation)
-    node = whole.node
-    for sharding in _shardings(whole, mesh, lies):
-        node = make(Op.OWN, node.dtype, (node,), replace(sharding, number=next(_numbers)))
-    return Tensor._result(node, whole)
-
-
-def _shardings(x: Tensor, mesh: DeviceMesh, lies: Placements) -> list[Sharding]:
-    """How each axis of the mesh that has several ranks shares a value out, or does not."""
-    device = x._storage.device
-    return [Sharding(mesh.get_group(axis), p.dim % x.ndim if isinstance(p, Shard) else None, device,
-                     mesh.grid)
-            for axis, p in enumerate(lies) if mesh.get_group(axis).size > 1]
-
-
-def _narrowed(whole: Tensor, mesh: DeviceMesh, lies: Placements) -> Tensor:
-    """_own_part() of what this rank has, without the others."""
-    for axis, placement in enumerate(lies):
-        group = mesh.get_group(axis)
-        if isinstance(placement, Shard):
-            length = whole.shape[placement.dim] // group.size
-            whole = whole.narrow(placement.dim, group.rank * length, length)
-    return whole.clone()
-
-
-def _summed(own: Tensor, group: Group, placement: Partial) -> Tensor:
-    if placement.reduce_op == "sum":
-        return layouts.summed(own, group)
-    if placement.reduce_op in ("avg", "mean"):
-        return layouts.summed(own / group.size, group)
-    raise ArgumentError(f"DTensor.from_local: {placement}; it is the sum or the mean of parts")
-
-
-def _spread(node: Node, group: Group) -> Placement:
-    """How the ranks of a group have a result, as far as parts spread."""
-    if group.size == 1:
-        return Replicate()
-    split = possible(toposort([node]), group).get(node)
-    cut = None if split is None else split.cut
-    return Replicate() if cut is None or cut.before > 1 else Shard(cut.axis)
-
-
-def _checked(placements: Sequence[Placement] | None, mesh: DeviceMesh, ndim: int, operation: str
-             ) -> Placements:
-    lies = (Replicate(),) * mesh.ndim if placements is None else tuple(placements)
-    if len(lies) != mesh.ndim or not all(isinstance(p, Placement) for p in lies):
-        raise ArgumentError(f"{operation}: placements={placements!r:.80} on a mesh of shape "
-                            f"{mesh.shape}; give Shard(axis) or Replicate() for each of its axes")
-    for p in lies:
-        if isinstance(p, Shard) and not -ndim <= p.dim < ndim:
-            raise ShapeError(f"{operation}: {p} of a tensor of {ndim} axes; give one from {-ndim} "
-                             f"to {ndim - 1}")
-    return tuple(Shard(p.dim % ndim) if isinstance(p, Shard) else p for p in lies)
-
-
-def _check_even(shape: tuple[int, ...], mesh: DeviceMesh, lies: Placements, operation: str) -> None:
-    left = list(shape)
-    for axis, p in enumerate(lies):
-        size = mesh.get_group(axis).size
-        if isinstance(p, Shard):
-            if left[p.dim] % size:
-                raise ShapeError(f"{operation} of shape {shape}: the {left[p.dim]} elements of "
-                                 f"axis {p.dim} cannot be shared out evenly by {size} ranks; pad "
-                                 f"them, or choose another axis")
-            left[p.dim] //= size
 
 
 # ---- operations ----------------------------------------------------------------------------------
@@ -417,7 +347,7 @@ def _replaced(x: Any, mesh: DeviceMesh, func: Any) -> Any:
         return x._whole()
     if isinstance(x, Tensor):
         _check_other(x, func)
-        return _joined(x, mesh, (Replicate(),) * mesh.ndim)
+        return wholes.joined(x, tuple(x.shape), mesh, (Replicate(),) * mesh.ndim)
     if isinstance(x, dict):
         return {name: _replaced(value, mesh, func) for name, value in x.items()}
     if isinstance(x, list | tuple) and not hasattr(x, "_fields"):
