@@ -29,7 +29,8 @@ def _extreme_share(node: Node) -> Node:
 TRANSPOSES = {
     "broadcast": ("reduce", "sum"), "reduce": ("broadcast", ""),
     "all_gather": ("reduce_scatter", "sum"), "reduce_scatter": ("all_gather", ""),
-    "all_to_all": ("all_to_all", ""), "exchange": ("exchange", ""),
+    "all_to_all": ("all_to_all", ""), "all_to_all_parts": ("all_to_all_parts", ""),
+    "exchange": ("exchange", ""),
 }
 """Of kinds that are linear: which kind, and reduction, takes a cotangent back."""
 

@@ -21,6 +21,7 @@ Files, in reading order:
 - annotating.py: `shard`: a value that the ranks of a mesh share out, as a note that the compiler
   reads.
 - in_place.py: PyTorch's functions of `torch.distributed`, which write to tensors they are given.
+- pairs.py: What one rank sends another, under PyTorch's names.
 - objects.py: Objects of Python that ranks send each other, under PyTorch's names.
 - differentiable.py: PyTorch's functions of `torch.distributed.nn` and
   `torch.distributed._functional_collectives`.
@@ -45,34 +46,36 @@ from lazyten.distributed.device_mesh import DeviceMesh as DeviceMesh
 from lazyten.distributed.device_mesh import init_device_mesh as init_device_mesh
 from lazyten.distributed.group import Group as Group
 from lazyten.distributed.in_place import GroupMember as GroupMember
-from lazyten.distributed.in_place import P2POp as P2POp
 from lazyten.distributed.in_place import ReduceOp as ReduceOp
 from lazyten.distributed.in_place import Work as Work
 from lazyten.distributed.in_place import all_gather as all_gather
+from lazyten.distributed.in_place import all_gather_coalesced as all_gather_coalesced
 from lazyten.distributed.in_place import all_gather_into_tensor as all_gather_into_tensor
 from lazyten.distributed.in_place import all_reduce as all_reduce
+from lazyten.distributed.in_place import all_reduce_coalesced as all_reduce_coalesced
 from lazyten.distributed.in_place import all_to_all as all_to_all
 from lazyten.distributed.in_place import all_to_all_single as all_to_all_single
 from lazyten.distributed.in_place import barrier as barrier
-from lazyten.distributed.in_place import batch_isend_irecv as batch_isend_irecv
 from lazyten.distributed.in_place import broadcast as broadcast
 from lazyten.distributed.in_place import gather as gather
 from lazyten.distributed.in_place import group as group
 from lazyten.distributed.in_place import init_process_group as init_process_group
-from lazyten.distributed.in_place import irecv as irecv
-from lazyten.distributed.in_place import isend as isend
-from lazyten.distributed.in_place import recv as recv
 from lazyten.distributed.in_place import reduce as reduce
 from lazyten.distributed.in_place import reduce_scatter as reduce_scatter
 from lazyten.distributed.in_place import reduce_scatter_tensor as reduce_scatter_tensor
 from lazyten.distributed.in_place import scatter as scatter
-from lazyten.distributed.in_place import send as send
 from lazyten.distributed.objects import all_gather_object as all_gather_object
 from lazyten.distributed.objects import broadcast_object_list as broadcast_object_list
 from lazyten.distributed.objects import gather_object as gather_object
 from lazyten.distributed.objects import recv_object_list as recv_object_list
 from lazyten.distributed.objects import scatter_object_list as scatter_object_list
 from lazyten.distributed.objects import send_object_list as send_object_list
+from lazyten.distributed.pairs import P2POp as P2POp
+from lazyten.distributed.pairs import batch_isend_irecv as batch_isend_irecv
+from lazyten.distributed.pairs import irecv as irecv
+from lazyten.distributed.pairs import isend as isend
+from lazyten.distributed.pairs import recv as recv
+from lazyten.distributed.pairs import send as send
 from lazyten.distributed.state import destroy as destroy
 from lazyten.distributed.state import get_backend as get_backend
 from lazyten.distributed.state import get_global_rank as get_global_rank
@@ -91,6 +94,7 @@ from lazyten.pytorch.modules import later as _later
 from lazyten.pytorch.refusals import refused
 
 __path__ = list(__path__)
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 destroy_process_group, get_rank, get_world_size, ProcessGroup = destroy, rank, size, Group
 globals().update(refused(
     "distributed", "processes are joined by MPI alone, and find each other by mpiexec or srun",
@@ -113,4 +117,5 @@ def is_gloo_available() -> bool:
 
 
 is_nccl_available = is_torchelastic_launched = is_gloo_available
+is_ucc_available = is_xccl_available = is_gloo_available
 __getattr__ = _later("lazyten.distributed", "checkpoint", "optim", "pipelining", "tensor")

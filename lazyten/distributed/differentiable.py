@@ -81,8 +81,23 @@ def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: str = Reduc
 @checks_tensors
 def all_to_all(output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor],
                group: Group | None = None) -> tuple[Tensor, ...]:
-    """What each rank has for this one. output_tensor_list: of the same shapes."""
-    return functional.all_to_all(stack(list(input_tensor_list)), group).unbind(0)
+    """What each rank has for this one. output_tensor_list: of the shapes of what comes."""
+    received = [t.numel() for t in output_tensor_list]
+    flat = cat([t.reshape(-1) for t in input_tensor_list])
+    sent = [t.numel() for t in input_tensor_list]
+    parts = functional.all_to_all_parts(flat, sent, received, group).split(received)
+    return tuple([part.reshape(t.shape) for part, t in zip(parts, output_tensor_list, strict=True)])
+
+
+@checks_tensors
+def all_to_all_single(output: Tensor, input: Tensor,
+                      output_split_sizes: Sequence[int] | None = None,
+                      input_split_sizes: Sequence[int] | None = None, group: Group | None = None
+                      ) -> Tensor:
+    """What each rank has for this one, along axis 0. output: of the shape of what comes. See the
+    function of this name that writes to it."""
+    return functional.to_each(input, output_split_sizes, input_split_sizes,
+                              output.shape[0] if output.ndim else 0, group)
 
 
 @checks_tensors

@@ -6,7 +6,8 @@ which write to tensors; they are made of these.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce as reduce_by
 
 from lazyten.distributed.group import NOT_IN, Group
 from lazyten.distributed.state import group_of
@@ -20,11 +21,13 @@ from lazyten.ir.ops import Op
 from lazyten.storage import levels, tracing
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
+_BITS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "band": lambda a, b: a & b, "bor": lambda a, b: a | b, "bxor": lambda a, b: a ^ b}
 
 @checks_tensors
 def all_reduce(input: Tensor, op: str = "sum", group: Group | None = None) -> Tensor:
-    """The sum, 'mean', 'max' or 'min' of the ranks' tensors, element by element, for all of them.
-    """
+    """The sum, 'mean', 'max', 'min' or 'product' of the ranks' tensors, element by element, for all
+    of them; of integers 'band', 'bor' or 'bxor', too."""
     return _reduced("all_reduce", input, op, group_of(group, "all_reduce"))
 
 
@@ -48,6 +51,26 @@ def all_to_all(input: Tensor, group: Group | None = None) -> Tensor:
     found = group_of(group, "all_to_all")
     _check_rows(input, found, "all_to_all")
     return _made("all_to_all", input, found)
+
+
+@checks_tensors
+def all_to_all_parts(input: Tensor, sent: Sequence[int], received: Sequence[int],
+                     group: Group | None = None) -> Tensor:
+    """(sum(sent), ..) of which the first sent[0] rows go to rank 0, the next ones to rank 1, and so
+    on; gives (sum(received), ..), the rows that came from each. ShapeError unless there is a number
+    for each rank, and as many rows; what rank r sends must be received[r] rows."""
+    found = group_of(group, "all_to_all_parts")
+    for name, counts in (("sent", sent), ("received", received)):
+        if len(counts) != found.size or any(n < 0 for n in counts):
+            raise ShapeError(f"all_to_all_parts: {name}={list(counts)!r:.60}; give the rows "
+                             f"of each of the {found.size} ranks")
+    if not input.ndim or input.shape[0] != sum(sent):
+        raise ShapeError(f"all_to_all_parts of shape {input.shape}: axis 0 must have the "
+                         f"{sum(sent)} rows that {list(sent)!r:.60} says")
+    if sent[found.rank] != received[found.rank]:
+        raise ShapeError(f"all_to_all_parts: this rank sends itself {sent[found.rank]} rows "
+                         f"and awaits {received[found.rank]}")
+    return _made("all_to_all_parts", input, found, (*sent, *reversed(received)))
 
 
 @checks_tensors
@@ -81,6 +104,34 @@ def labelled_exchange(input: Tensor, to: int | None, source: int | None, group: 
                                  input))
 
 
+def labelled_gather(input: Tensor, group: Group, label: str) -> Tensor:
+    """all_gather() of something that has a name, which all ranks say the same."""
+    return _made("all_gather", input, group, label=label)
+
+
+def labelled_scatter(input: Tensor, op: str, group: Group, label: str) -> Tensor:
+    """reduce_scatter() of something that has a name, which all ranks say the same."""
+    return _reduced("reduce_scatter", input, op, group, label=label)
+
+
+def to_each(input: Tensor, received: Sequence[int] | None, sent: Sequence[int] | None,
+            length: int, group: Group | None) -> Tensor:
+    """Rows of axis 0 for each rank, by their numbers: as many for each where both are left out.
+    length: of the result, where its parts are."""
+    found = group_of(group, "all_to_all_single")
+    size, rows = found.size, input.shape[0] if input.ndim else 0
+    for name, counts, n in (("input", sent, rows), ("output", received, length)):
+        if counts is None and (not input.ndim or n % size):
+            raise ShapeError(f"all_to_all_single of shape {input.shape}: axis 0 of the {name}, {n} "
+                             f"rows, is cut into {size} parts of one size; give "
+                             f"{name}_split_sizes")
+    if sent is None and received is None:
+        apart = input.reshape((size, rows // size, *input.shape[1:]))
+        return all_to_all(apart, found).reshape(input.shape)
+    return all_to_all_parts(input, [rows // size] * size if sent is None else sent,
+                            [length // size] * size if received is None else received, found)
+
+
 def together(kind: str, tensors: Sequence[Tensor], group: Group, root: int = 0) -> list[Tensor]:
     """The sums ('all_reduce') of tensors of one type, or those of rank `root` ('broadcast'), by a
     single collective of more than one rank. No gradient flows through it."""
@@ -95,22 +146,38 @@ def together(kind: str, tensors: Sequence[Tensor], group: Group, root: int = 0) 
 
 # ---- how -----------------------------------------------------------------------------------------
 
-def _reduced(kind: str, x: Tensor, op: str, group: Group, ranks: tuple[int, ...] = ()) -> Tensor:
+def _reduced(kind: str, x: Tensor, op: str, group: Group, ranks: tuple[int, ...] = (),
+             label: str = "") -> Tensor:
+    if op == "product" or op in _BITS:
+        if kind == "reduce_scatter":
+            return _folded(_made("all_to_all", x, group, label=label), op)
+        total = _folded(_made("all_gather", x, group), op)
+        return total if kind == "all_reduce" or group.rank == ranks[0] else total * 0
     if op not in (*REDUCTIONS, "mean"):
-        raise ArgumentError(f"{kind}: op={op!r}; it is 'sum', 'mean', 'max' or 'min'")
+        raise ArgumentError(f"{kind}: op={op!r}; it is 'sum', 'mean', 'max', 'min', 'product', "
+                            f"'band', 'bor' or 'bxor'")
     if x.dtype is dt.bool_ and op in ("sum", "mean") or op == "mean" and not x.dtype.is_float:
         raise DTypeError(f"{kind}: the {op} of {x.dtype.name}; convert it first, for example with "
                          f".{'float' if op == 'mean' else 'int'}()")
     is_wide = not x.dtype.is_float or x.dtype in (dt.float32, dt.float64)
     wide: DType = x.dtype if is_wide else dt.float32
-    total = _node(kind, [cast(x.node, wide)], x, group, ranks, "sum" if op == "mean" else op)
+    total = _node(kind, [cast(x.node, wide)], x, group, ranks, "sum" if op == "mean" else op,
+                  label)
     if op == "mean":
         total = make(Op.DIV, wide, (total, const(group.size, wide, total.shape)))
     return _noted(Tensor._result(cast(total, x.dtype), x))
 
 
-def _made(kind: str, x: Tensor, group: Group, ranks: tuple[int, ...] = ()) -> Tensor:
-    return _noted(Tensor._result(_node(kind, [x.node], x, group, ranks, ""), x))
+def _folded(rows: Tensor, op: str) -> Tensor:
+    """Rows of each rank, combined in their order by what MPI is not asked for."""
+    if op == "product":
+        return rows.prod(0, dtype=rows.dtype)
+    return reduce_by(_BITS[op], rows.unbind(0))
+
+
+def _made(kind: str, x: Tensor, group: Group, ranks: tuple[int, ...] = (), label: str = ""
+          ) -> Tensor:
+    return _noted(Tensor._result(_node(kind, [x.node], x, group, ranks, "", label), x))
 
 
 def _node(kind: str, sources: list[Node], x: Tensor, group: Group, ranks: tuple[int, ...],

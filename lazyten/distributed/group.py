@@ -75,6 +75,18 @@ class Group:
         if self.job.mpi is not None:
             Flight(self, words, where, None, lambda: ([self.data.Ibarrier()], None)).wait()
 
+    def whoever_sends(self, words: str, where: Location | None) -> int:
+        """The number of a rank whose exchange comes, and that nothing awaits yet: the words that
+        travel before it are there."""
+        if self.job.failed is not None:
+            raise self.job.failed
+        if self.job.mpi is None:
+            raise ArgumentError(f"{words} at {where}: no other rank is there that could send")
+        mpi, status = self.job.mpi, self.job.mpi.Status()
+        wait_until(lambda: self.checks.Iprobe(mpi.ANY_SOURCE, mpi.ANY_TAG, status), self.job,
+                   self.ranks, f"{words} at {where or 'an unknown line'}")
+        return int(status.Get_source())
+
     def __repr__(self) -> str:
         return f"Group(ranks={list(self.ranks)}, rank={self.rank})"
 
@@ -90,10 +102,7 @@ class Flight:
                  start: Callable[[], Requests]) -> None:
         self.group = group
         self.place = f"{words} at {where or 'an unknown line'}"
-        pair = what is not None and what.kind == "exchange"
-        self.check: _Same | _SamePair = \
-            _SamePair(group, what.ranks, words, self.place) if pair and what is not None else \
-            _Same(group, words, self.place)
+        self.check = _check(group, what, words, self.place)
         try:
             self.requests, self.finish = start()
         except group.job.mpi.Exception as error:
@@ -159,6 +168,28 @@ class _Same:
                                 f"must do the same ones in the same order")
 
 
+class _SameParts(_Same):
+    """Whether each rank sends as many rows as are awaited, besides."""
+
+    def __init__(self, group: Group, what: Collective, words: str, place: str) -> None:
+        super().__init__(group, words, place)
+        sent, received = parts_of(what)
+        self.sent, self.awaited = np.array(sent), np.array(received)
+        self.came = np.empty_like(self.sent)
+        self.counts = group.checks.Ialltoall(self.sent, self.came)
+
+    def is_there(self) -> bool:
+        """Whether it is known. DistributedError if they differ."""
+        if not super().is_there() or not self.counts.Test():
+            return False
+        for rank, sent, awaited in zip(self.group.ranks, self.came, self.awaited, strict=True):
+            if sent != awaited:
+                raise self.group.job.fail(DistributedError(
+                    f"{self.place}: rank {rank} sends {sent} rows to rank {self.group.job.rank}, "
+                    f"which awaits {awaited}; what one sends must be what the other awaits"))
+        return True
+
+
 class _SamePair:
     """Whether what is received is what is awaited: its words travel before it."""
 
@@ -177,6 +208,15 @@ class _SamePair:
                 f"{self.place} gets something else from rank {self.group.ranks[self.source]}: "
                 f"{place}. Both must be of one type and shape"))
         return True
+
+
+def _check(group: Group, what: Collective | None, words: str, place: str) -> _Same | _SamePair:
+    """Whether ranks do the same."""
+    if what is not None and what.kind == "exchange":
+        return _SamePair(group, what.ranks, words, place)
+    if what is not None and what.kind == "all_to_all_parts":
+        return _SameParts(group, what, words, place)
+    return _Same(group, words, place)
 
 
 # ---- kinds ---------------------------------------------------------------------------------------
@@ -245,6 +285,20 @@ def _all_to_all(group: Group, what: Collective, sent: Array, received: Array) ->
     return [group.data.Ialltoall(_bytes(sent), _bytes(received))], None
 
 
+def parts_of(what: Collective) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many rows each rank gets from this one, and how many come from each."""
+    size = what.group.size
+    return what.ranks[:size], what.ranks[size:][::-1]
+
+
+def _all_to_all_parts(group: Group, what: Collective, sent: Array, received: Array) -> Requests:
+    byte, given = group.job.mpi.BYTE, []
+    for rows, counts in zip((sent, received), parts_of(what), strict=True):
+        width = rows.nbytes // max(1, sum(counts))
+        given.append((_bytes(rows), [n * width for n in counts], byte))
+    return [group.data.Ialltoallv(*given)], None
+
+
 def _broadcast(group: Group, what: Collective, sent: Array, received: Array) -> Requests:
     if group.rank == what.ranks[0]:
         received[...] = sent
@@ -269,6 +323,7 @@ STARTS: dict[str, Callable[[Group, Collective, Array, Array], Requests]] = {
     "reduce": _reduce,
     "all_gather": _all_gather,
     "all_to_all": _all_to_all,
+    "all_to_all_parts": _all_to_all_parts,
     "broadcast": _broadcast,
     "exchange": _exchange,
 }

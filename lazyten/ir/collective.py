@@ -54,7 +54,7 @@ class Group(Protocol):
 @dataclass(frozen=True, slots=True)
 class Kind:
     """takes, gives: whether the first axis of what goes in, or comes out, has an element for each
-    rank of the group. reduces: whether it combines the ranks' elements."""
+    rank of the group, or several. reduces: whether it combines the ranks' elements."""
 
     takes: bool = False
     gives: bool = False
@@ -66,6 +66,7 @@ KINDS = {
     "reduce_scatter": Kind(takes=True, reduces=True),
     "all_gather": Kind(gives=True),
     "all_to_all": Kind(takes=True, gives=True),
+    "all_to_all_parts": Kind(takes=True, gives=True),
     "reduce": Kind(reduces=True),
     "broadcast": Kind(),
     "exchange": Kind(),
@@ -80,8 +81,10 @@ class Collective:
     kind: of KINDS. group: who takes part. device: where its values are. reduction: of REDUCTIONS,
     for a kind that reduces. ranks: of a broadcast the one whose values all get; of a reduce the one
     that gets a result, and the others 0; of an exchange those to send to and to receive from, -1
-    for none. is_end: in a kernel's expression, whether it is waited for there, and not begun.
-    label: what it is for, in words that errors show and that all who take part have the same.
+    for none; of all_to_all_parts no ranks, but how many rows go to each, and how many come from
+    each, the last first, so that the opposite is the opposite way. is_end: in a kernel's
+    expression, whether it is waited for there, and not begun. label: what it is for, in words that
+    errors show and that all who take part have the same.
     """
 
     kind: str
@@ -98,6 +101,8 @@ class Collective:
         if len(sources) > 1:
             return (sum(int(np.prod(s)) for s in sources),)
         kind, (shape,) = KINDS[self.kind], sources
+        if self.kind == "all_to_all_parts":
+            return (sum(self.ranks[self.group.size:]), *shape[1:])
         shape = shape[1:] if kind.takes else shape
         return (self.group.size, *shape) if kind.gives else shape
 
@@ -107,6 +112,13 @@ class Collective:
         return Collective(kind or self.kind, self.group, self.device,
                           self.reduction if reduction is None else reduction,
                           self.ranks if ranks is None else ranks)
+
+    def words_of(self, sources: Sequence[Node]) -> str:
+        """What it is of, the same for all ranks."""
+        shown = [f"[{', '.join(['..', *map(str, s.shape[1:])])}]" if self.kind == "all_to_all_parts"
+                 else str(list(s.shape)) for s in sources]
+        return f"{self} of " + ", ".join(f"{s.dtype.name}{own}" for s, own in zip(
+            sources, shown, strict=True))
 
     def numbered(self, serial: int) -> Collective:
         """The same under another number."""

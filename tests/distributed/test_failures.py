@@ -22,6 +22,19 @@ def test_a_pair_that_does_not_fit_is_named_by_who_receives() -> None:
     assert "gets something else from rank" in found and "float32[2] at failures.py:" in found
 
 
+@pytest.mark.parametrize("where", ["eagerly", "jit"])
+def test_rows_that_are_not_awaited_are_named(where: str) -> None:
+    found = error_of(2, "failures:fail", "rows", where)
+    assert "all_to_all_parts of float32[..] at failures.py:" in found
+    assert "which awaits" in found and "what one sends must be" in found
+
+
+def test_lists_of_different_shapes_are_named_with_their_lines() -> None:
+    found = error_of(2, "failures:fail", "list")
+    assert "ranks do different collectives" in found
+    assert "shapes [(1,), (3,)]" in found and "shapes [(1,), (2,)]" in found
+
+
 @pytest.mark.parametrize("case", ["sleep", "exit"])
 def test_a_rank_that_does_not_come_is_named_at_the_end_of_the_limit(case: str) -> None:
     began = time.monotonic()

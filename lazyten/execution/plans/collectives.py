@@ -27,8 +27,7 @@ class Begin(Program):
     def __init__(self, what: Collective, kernel: Kernel, device: str) -> None:
         self.name, self.source = kernel.name, ""
         self.what, self.kernel, self.device = what, kernel, device
-        self.words = f"{what} of " + ", ".join(
-            f"{s.dtype.name}{list(s.shape)}" for s in kernel.outputs[0].src)
+        self.words = what.words_of(kernel.outputs[0].src)
         self.flight: Flight | None = None
         self.sent: Array | None = None
         self.received: Array | None = None

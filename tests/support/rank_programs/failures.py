@@ -48,6 +48,12 @@ def fail(case: str, where: str = "eagerly") -> None:
             return _parts(case, is_odd, mesh)
         if case == "pair":
             return F.exchange(x[:2] if is_odd else x, 1 - dist.rank(), 1 - dist.rank())
+        if case == "rows":
+            return F.all_to_all_parts(x, [1, 2], [1, 1] if not is_odd else [1, 2])
+        if case == "list":
+            into = [lt.zeros(1), lt.zeros(2 if is_odd else 3)]
+            dist.all_gather(into, lt.ones(len(into[dist.rank()])))
+            return into[0]
         return F.all_reduce(x)
 
     if is_odd:

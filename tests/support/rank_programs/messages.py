@@ -91,11 +91,66 @@ def pairs() -> None:
     assert work is not None and work.exception() is None
     future = work.get_future().then(lambda f: f.value()[0] / size)
     assert future.wait().tolist() == [1.0, 1.0] and came.tolist() == [size, size]
-    _refuse(lambda: dist.recv(came), "src is left out")
+    if rank == 0:
+        sources = {dist.recv(came) for _ in range(size - 1)}
+        assert sources == set(range(1, size)) and int(came[0].item()) in sources
+    else:
+        dist.send(lt.full((2,), float(rank)), group_dst=0)
+    _refuse(lambda: dist.send(came), "src, dst")
+    _refuse(lambda: dist.broadcast(came, 0, group_src=0), "and not both")
     _refuse(lambda: dist.batch_isend_irecv([dist.P2POp(dist.broadcast, came, 0)]),  # type: ignore[arg-type]
             "P2POp\\(isend")
     dist.barrier()
     print("done")
+
+
+def uneven() -> None:
+    """Lists of tensors of different shapes, and parts of different sizes, with gradients."""
+    dist.init(60)
+    rank, size = dist.rank(), dist.size()
+    shapes = [(r, 2) if r % 2 else (3 - r % 3,) for r in range(size)]
+    into = [lt.zeros(s) for s in shapes]
+    dist.all_gather(into, lt.full(shapes[rank], 1.0 + rank))
+    assert [t.sum().item() for t in into] == [np.prod(s) * (r + 1) for r, s in enumerate(shapes)]
+    own = lt.zeros(shapes[rank])
+    dist.reduce_scatter(own, [lt.full(s, 1.0 + rank) for s in shapes])
+    assert lt.equal(own, lt.full(shapes[rank], size * (size + 1) / 2))
+    sent = [lt.full((rank, to + 1), float(10 * rank + to)) for to in range(size)]
+    came = [lt.zeros(source, rank + 1) for source in range(size)]
+    dist.all_to_all(came, sent)
+    assert all((t == 10 * r + rank).all().item() for r, t in enumerate(came))
+    _refuse(lambda: dist.all_gather(into, lt.zeros(7)), "its place in the list")
+    _refuse(lambda: dist.all_gather(into[1:], lt.zeros(7)), "one a rank")
+    _refuse(lambda: F.all_to_all_parts(lt.zeros(4), [1] * size, [2] * size), "must have|itself")
+    _refuse(lambda: dist.all_gather_into_tensor(lt.zeros(3), lt.zeros(2)), "as many")
+    for seed in range(4):
+        for jit in (False, True):
+            _uneven_slope(seed, jit)
+    print("done")
+
+
+def _uneven_slope(seed: int, jit: bool) -> None:
+    """What goes to others and back, some of it nothing, has the gradient of staying here."""
+    rank, size = dist.rank(), dist.size()
+    counts = np.random.default_rng(seed).integers(0, 3, (size, size))
+    if seed == 1:
+        counts[:, 0] = 0  # rank 0 gets nothing
+    sent, received = counts[rank].tolist(), counts[:, rank].tolist()
+    values = np.random.default_rng([seed, rank]).normal(size=(sum(sent), 2))
+
+    def loss(x: lt.Tensor) -> tuple[lt.Tensor, Any]:
+        x = x.detach().requires_grad_()
+        there = D.all_to_all_single(x.new_zeros(sum(received), 2), x, received, sent)
+        back = F.all_to_all_parts((there * (rank + 2)).tanh(), received, sent)
+        back.square().sum().backward()
+        return back.detach(), x.grad
+    found, slope = (lt.jit(loss) if jit else loss)(lt.tensor(values))
+    factors = np.repeat(np.arange(size) + 2.0, sent)[:, None]
+    wanted = np.tanh(values * factors)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+    if len(values):
+        np.testing.assert_allclose(slope.numpy(), 2 * wanted * (1 - wanted ** 2) * factors,
+                                   rtol=1e-9)
 
 
 def groups() -> None:
