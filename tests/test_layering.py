@@ -51,7 +51,7 @@ ROOMS = [
     "testing", "nn", "nn.modules", "nn.sequence", "nn.utils", "nn.parallel",
     "nn.__init__", "distributed.tensor.parallel", "distributed.pipelining",
     "optim", "optim.lr_scheduler", "optim.__init__", "distributed.optim",
-    "distributed.checkpoint", "distributions", "amp",
+    "distributed.checkpoint", "distributed.fsdp", "distributions", "amp",
     "func", "functorch", "autograd.functional",
     "capture.state", "capture", "utils.data", "utils", "tuning", "seeing", "quantization",
     "backends", "special", "fft", "signal", "masked", "cuda", "hub", "multiprocessing",

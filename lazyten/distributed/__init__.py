@@ -27,7 +27,8 @@ Files, in reading order:
   `torch.distributed._functional_collectives`.
 
 Rooms below it: tensor/ and pipelining/, above lazyten.nn, have layers that are shared out; optim/
-has optimizers, and checkpoint/ what ranks save and load together, above lazyten.optim.
+has optimizers, checkpoint/ what ranks save and load together, and fsdp/ PyTorch's class around a
+module whose parameters are shared out, above lazyten.optim.
 
 A collective is a node (ir/collective.py) that cuts its graph: what it reads is computed and stored,
 it is begun by a call of MPI that returns at once, and it is waited for before the first kernels
@@ -118,4 +119,4 @@ def is_gloo_available() -> bool:
 
 is_nccl_available = is_torchelastic_launched = is_gloo_available
 is_ucc_available = is_xccl_available = is_gloo_available
-__getattr__ = _later("lazyten.distributed", "checkpoint", "optim", "pipelining", "tensor")
+__getattr__ = _later("lazyten.distributed", "checkpoint", "fsdp", "optim", "pipelining", "tensor")

@@ -151,8 +151,8 @@ def _reduced(kind: str, x: Tensor, op: str, group: Group, ranks: tuple[int, ...]
     if op == "product" or op in _BITS:
         if kind == "reduce_scatter":
             return _folded(_made("all_to_all", x, group, label=label), op)
-        total = _folded(_made("all_gather", x, group), op)
-        return total if kind == "all_reduce" or group.rank == ranks[0] else total * 0
+        combined = _folded(_made("all_gather", x, group), op)
+        return combined if kind == "all_reduce" or group.rank == ranks[0] else combined * 0
     if op not in (*REDUCTIONS, "mean"):
         raise ArgumentError(f"{kind}: op={op!r}; it is 'sum', 'mean', 'max', 'min', 'product', "
                             f"'band', 'bor' or 'bxor'")

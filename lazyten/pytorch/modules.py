@@ -36,8 +36,9 @@ SAME: dict[str, str] = {
     "library": "autograd.custom_operators", "futures": "pytorch.futures",
     "_subclasses": "platform.internals", "_subclasses.fake_tensor": "platform.internals",
     "utils.dlpack": "frontend.interop", "utils.hooks": "autodiff.hooks",
-    **_below("distributed", "_composable _composable.fsdp fsdp fsdp.fully_sharded_data_parallel",
-             "nn.parallel.fully_sharded"),
+    **_below("distributed", "_composable _composable.fsdp", "nn.parallel.fully_sharded"),
+    "distributed.fsdp.fully_sharded_data_parallel": "distributed.fsdp",
+    "distributed.fsdp.wrap": "distributed.fsdp.wrapping",
     "distributed._tensor": "distributed.tensor",
     "distributed.algorithms.ddp_comm_hooks.default_hooks": "nn.parallel.comm_hooks",
     **dict.fromkeys(("distributed.nn", "distributed.nn.functional",
@@ -102,7 +103,7 @@ REFUSED: dict[str, str] = {
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
     "distributed.elastic": _PROCESSES,
     **_below("distributed", """
-        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap
+        run constants tensor._utils fsdp.sharded_grad_scaler
         checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils
         checkpoint.filesystem checkpoint.hf_storage checkpoint.metadata
         checkpoint.planner""", _PROCESSES),

@@ -21,3 +21,13 @@ def test_a_unit_computes_in_the_types_of_its_policy(size: int) -> None:
 
 def test_gradients_of_16_bits_are_means() -> None:
     assert printed(2, "fully_sharded:halves").count("done") == 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_the_class_trains_as_data_parallel_does(size: int) -> None:
+    assert printed(size, "fsdp_class:equal").count("done") == size
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_class_keeps_its_promises(size: int) -> None:
+    assert printed(size, "fsdp_class:promises").count("done") == size

@@ -54,7 +54,7 @@ def get_model_state_dict(model: Module, *, submodules: None = None,
                      and not params[name].requires_grad)}
     if not how.full_state_dict:
         return found
-    return _for_rank_0({name: _whole(value, params.get(name)) for name, value in found.items()},
+    return _for_rank_0({name: whole_of(value, params.get(name)) for name, value in found.items()},
                        how)
 
 
@@ -66,7 +66,7 @@ def set_model_state_dict(model: Module, model_state_dict: Mapping[str, Any], *,
     given, is_whole = _given(model_state_dict, how)
     if is_whole:
         params = dict(module.named_parameters(remove_duplicate=False))
-        given = {name: _own(value, params.get(name)) for name, value in given.items()}
+        given = {name: part_of(value, params.get(name)) for name, value in given.items()}
     return module.load_state_dict(given, strict=how.strict)
 
 
@@ -82,7 +82,7 @@ def get_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Opt
         for number, values in saved["state"].items():
             p = params[number]
             result["state"][names[id(p)]] = {
-                key: _whole(value, p) if how.full_state_dict else value
+                key: whole_of(value, p) if how.full_state_dict else value
                 for key, value in values.items()}
         result["param_groups"] += [
             group | {"params": [names[id(params[number])] for number in group["params"]]}
@@ -95,18 +95,31 @@ def set_optimizer_state_dict(model: Module, optimizers: Optimizer | Iterable[Opt
                              options: StateDictOptions | None = None) -> None:
     """Have optimizers load what get_optimizer_state_dict() gave with the same options.
     ArgumentError for a parameter of which it says nothing."""
-    how, names = _checked(None, options), _names(model)
-    given, is_whole = _given(optim_state_dict, how)
+    how = _checked(None, options)
+    given = _given(optim_state_dict, how)
     for optimizer in _as_list(optimizers):
-        params = _params(optimizer, names)
-        numbers = {id(p): number for number, p in enumerate(params)}
-        groups = [_group_of(names[id(group["params"][0])], given)
-                  | {"params": [numbers[id(p)] for p in group["params"]]}
-                  for group in optimizer.param_groups]
-        states = {number: {key: _own(value, p) if is_whole else value
-                           for key, value in given["state"][names[id(p)]].items()}
-                  for number, p in enumerate(params) if names[id(p)] in given["state"]}
-        optimizer.load_state_dict({"state": states, "param_groups": groups})
+        optimizer.load_state_dict(_with_numbers(model, optimizer, *given))
+
+
+def optimizer_state_of(model: Module, optimizer: Optimizer, optim_state_dict: Mapping[str, Any],
+                       options: StateDictOptions) -> State:
+    """What the optimizer's load_state_dict() takes, of what get_optimizer_state_dict() gave with
+    the same options."""
+    return _with_numbers(model, optimizer, *_given(optim_state_dict, options))
+
+
+def _with_numbers(model: Module, optimizer: Optimizer, given: State, is_whole: bool) -> State:
+    """An optimizer's state with the numbers of parameters in place of names."""
+    names = _names(model)
+    params = _params(optimizer, names)
+    numbers = {id(p): number for number, p in enumerate(params)}
+    groups = [_group_of(names[id(group["params"][0])], given)
+              | {"params": [numbers[id(p)] for p in group["params"]]}
+              for group in optimizer.param_groups]
+    states = {number: {key: part_of(value, p) if is_whole else value
+                       for key, value in given["state"][names[id(p)]].items()}
+              for number, p in enumerate(params) if names[id(p)] in given["state"]}
+    return State(state=states, param_groups=groups)
 
 
 def get_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *,
@@ -128,7 +141,7 @@ def set_state_dict(model: Module, optimizers: Optimizer | Iterable[Optimizer], *
 
 # ---- wholes and parts ----------------------------------------------------------------------------
 
-def _whole(value: Any, p: Any) -> Any:
+def whole_of(value: Any, p: Any) -> Any:
     """All of what this rank has a part of, as it has of a parameter."""
     if isinstance(value, DTensor):
         return value.full_tensor()
@@ -137,7 +150,7 @@ def _whole(value: Any, p: Any) -> Any:
     return value
 
 
-def _own(value: Any, p: Any) -> Any:
+def part_of(value: Any, p: Any) -> Any:
     """Of a whole what this rank has of a parameter."""
     if isinstance(value, Tensor) and isinstance(p, DTensor):
         return distribute_tensor(value, p.device_mesh, p.placements, src_data_rank=None)

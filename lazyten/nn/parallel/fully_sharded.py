@@ -25,18 +25,10 @@ from lazyten.nn.attributes import replaced
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.sharded_parameter import ShardedParameter, SplitParameter, whole_of
-from lazyten.pytorch.refusals import refused
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 from lazyten.support.grad_mode import is_grad_enabled
 from lazyten.support.trees import of_kind
-
-globals().update(refused(
-    "distributed.fsdp", "fully_shard(module) does what FullyShardedDataParallel does: call it for "
-    "each layer, and for the whole, with MixedPrecisionPolicy (docs/distributed.md)",
-    "BackwardPrefetch", "CPUOffload", "CPUOffloadPolicy", "FullStateDictConfig",
-    "FullyShardedDataParallel", "MixedPrecision", "OptimStateKeyType", "ShardingStrategy",
-    "StateDictType"))
 
 
 @dataclass(frozen=True)
