@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
-from ranks import error_of, needs_mpi
+from ranks import error_of, left_over, needs_mpi
 
 pytestmark = needs_mpi
 
@@ -73,6 +74,16 @@ def test_of_several_ranks_the_one_that_is_gone_is_named() -> None:
 def test_a_rank_that_waits_for_something_else_says_where(case: str, words: str) -> None:
     found = error_of(2, "failures:fail", case)
     assert words in found and "all_reduce sum of float32[3] at failures.py:" in found
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc to look in")
+@pytest.mark.parametrize("case", ["sleep", "kill", "raise", "type", "rows"])
+def test_no_process_is_left_when_a_job_has_failed(case: str) -> None:
+    error_of(2, "failures:fail", case)
+    deadline = time.monotonic() + 20
+    while left_over() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left_over() == []
 
 
 def test_an_error_of_one_rank_ends_the_job_and_is_printed() -> None:
