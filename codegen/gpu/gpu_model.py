@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from lazyten.codegen.gpu.local_memory import group_size, strides_of
 from lazyten.codegen.instructions.vector_access import vector_widths
-from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.model.cpu_model import Model, arithmetic_units
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import Body
 from lazyten.codegen.targets.target import Target
-from lazyten.ir.node import Node, toposort
-from lazyten.ir.ops import Op
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, substitute, toposort
+from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.symbolic.affine import affine
 
 SECTOR = 32
@@ -32,6 +33,8 @@ LOOP_UNITS = 3.0
 BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
 """One step of combining what the items of a group have, with its barrier."""
+WARP_STEP_UNITS = 3.0
+"""One within a warp."""
 MASK_UNITS = 1.0
 MOST_ACCUMULATORS = 64
 CHAIN = 4
@@ -52,9 +55,11 @@ def load_of(warps: float, sums: int, target: Target) -> float:
     return max(warps / target.busy_warps, 1 / min(max(sums // CHAIN, 1), MOST_CHAINS))
 
 
-def wait_units(sums: int, size: int) -> float:
-    """Units of a wait of all items of a group, each with so many sums."""
-    return WAIT_UNITS / max(REGISTERS // ((sums + OTHER_REGISTERS) * max(size, 1)), 1)
+def wait_units(sums: int, size: int, memory: int, target: Target) -> float:
+    """Units of a wait of all items of a group, each with so many sums, that has so many bytes of
+    local memory: as many groups as there is room for are on a multiprocessor."""
+    registers = (sums + OTHER_REGISTERS) * max(size, 1)
+    return WAIT_UNITS / max(min(REGISTERS // registers, target.local_memory // max(memory, 1)), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class GpuModel:
                         if n.op in (Op.LOAD, Op.STORE)]
         self._sectors: dict[object, float] = {}
         self._units: dict[Decisions, float] = {}
+        self._again: dict[frozenset[tuple[Node, object]], frozenset[Node]] = {}
 
     def units(self, decisions: Decisions) -> float:
         """Units that the device takes; infinite where a group has not the memory, or an item not
@@ -109,24 +115,55 @@ class GpuModel:
     def _estimate(self, plan: _Plan) -> float:
         if plan.accumulators > MOST_ACCUMULATORS:
             return math.inf
-        each = self._accesses(plan)
+        again = self._repeated(plan)
+        each = self._accesses(plan, again)
         for body in (self.model.stores, *self.model.reductions):
             loops = [r for r in body.chain if r not in plan.shared]
             times = math.prod(plan.trips[r] for r in loops)
             each += times * LOOP_UNITS if loops else 0.0
             each += sum(plan.times(loops, term.free) * term.arithmetic
                         for term in body.terms.values())
+            each -= sum(plan.times(loops, self.model.free[n]) * arithmetic_units(n) for n in again
+                        if n.op in ELEMENTWISE and n.dtype is not dt.INDEX
+                        and self.model.body_of(self.model.free[n]) is body)
             across = math.prod(plan.local.get(r, 1) for r in body.own)
             if across > 1:
                 outside = math.prod(plan.trips[r] for r in loops if r not in body.own)
                 instances = body.results * math.prod(
                     plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
-                each += outside * instances * (STEP_UNITS * math.log2(across) + BARRIER_UNITS)
+                each += outside * instances * self._combining(across)
         return each * load_of(plan.warps, plan.accumulators, self.model.target)
 
-    def _accesses(self, plan: _Plan) -> float:
-        total, bytes_staged = 0.0, 8 * plan.size
+    def _combining(self, items: int) -> float:
+        """Units of combining what so many items have."""
+        inside = min(items, self.model.target.warp)
+        return (WARP_STEP_UNITS * math.log2(inside) + STEP_UNITS * math.log2(items / inside)
+                + BARRIER_UNITS)
+
+    def _repeated(self, plan: _Plan) -> frozenset[Node]:
+        """What is there already where it is read or computed, as ranges that are without loops have
+        the same digits: reductions of a row, and the stores, are over such."""
+        key = frozenset(plan.whole.items())
+        if key not in self._again:
+            first: dict[object, Node] = {}
+            same = {r: first.setdefault(digits, r) for r, digits in plan.whole.items()}
+            nodes = toposort([self.model.sink])
+            seen: set[Node] = set()
+            found = []
+            for node, merged in zip(nodes, substitute(nodes, same), strict=True):
+                found += [node] if merged in seen else []
+                seen.add(merged)
+            self._again[key] = frozenset(found) if len(first) < len(same) else frozenset()
+        return self._again[key]
+
+    def _accesses(self, plan: _Plan, again: frozenset[Node]) -> float:
+        total, memory = 0.0, self._local_memory(plan)
+        if memory > self.model.target.local_memory:
+            return math.inf
+        wait = wait_units(plan.accumulators, plan.size, memory, self.model.target)
         for access in self.accesses:
+            if access.node in again:
+                continue
             loops = [r for r in access.body.chain if r not in plan.shared]
             times = plan.times(loops, frozenset(access.strides))
             if access.node not in plan.staged:
@@ -137,7 +174,6 @@ class GpuModel:
                 continue
             tile = math.prod(plan.inside(r) for r in access.strides)
             buffers = plan.staged[access.node]
-            bytes_staged += buffers * tile * access.itemsize * 5 // 4
             inside = math.prod(plan.group.get(r, 1) for r in access.body.own)
             fills = math.prod(plan.trips[r] for r in loops) / inside
             copies = -(-tile // plan.size)
@@ -145,9 +181,15 @@ class GpuModel:
             total += times * (VECTOR_LOCAL_UNITS if is_vector else LOCAL_UNITS)
             each, barriers = ((ACCESS_UNITS + LOCAL_UNITS, BARRIER_UNITS) if buffers == 1 else
                               (ASYNC_UNITS, BARRIER_UNITS / 2))
-            waits = wait_units(plan.accumulators, plan.size) / len(plan.staged)
-            total += fills * (barriers + waits + copies * (each + self._filled(access, plan)))
-        return total if bytes_staged <= self.model.target.local_memory else math.inf
+            each += self._filled(access, plan)
+            total += fills * (barriers + wait / len(plan.staged) + copies * each)
+        return total
+
+    def _local_memory(self, plan: _Plan) -> int:
+        """Bytes that a group has, about."""
+        tiles = (plan.staged[a.node] * a.itemsize * math.prod(plan.inside(r) for r in a.strides)
+                 for a in self.accesses if a.node in plan.staged)
+        return 8 * plan.size + sum(tile * 5 // 4 for tile in tiles)
 
     def _touched(self, access: MemoryAccess, plan: _Plan) -> float:
         """Units for the memory that the items of a warp touch at once."""
@@ -182,8 +224,9 @@ class GpuModel:
 class _Plan:
     """Decisions in the form that the estimate needs.
 
-    trips: of each range's loop. shared: ranges whose loop is the grid. digits: (range, stride,
-    extent) of what differs between neighbouring work items. lanes: neighbours that one takes.
+    trips: of each range's loop. whole: ranges without one, with what digits they have. shared:
+    ranges whose loop is the grid. digits: (range, stride, extent) of what differs between
+    neighbouring work items. lanes: neighbours that one takes.
     """
 
     def __init__(self, model: Model, decisions: Decisions) -> None:
@@ -194,6 +237,8 @@ class _Plan:
         self.staged = {s.load: s.buffers for s in decisions.staged if s.local}
         ranges = {*model.outputs, *(r for body in model.reductions for r in body.chain)}
         self.trips = {r: -(-r.arg.extent // self.block(r)) for r in ranges}
+        self.whole = {r: (r.arg.extent, self.local[r], self.copies(r)) for r in self.local
+                      if r.arg.extent == self.block(r)}
         groups = math.prod(self.trips[r] for r in self.shared)
         strides = strides_of(model.sink, decisions.local)
         self.size = group_size(strides, decisions.local)

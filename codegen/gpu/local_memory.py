@@ -30,6 +30,8 @@ from lazyten.symbolic.simplify import simplify
 
 LOCAL_SLOT = 1 << 20
 """From here on are the argument numbers of operands that are going to be in local memory."""
+MOST_COPIES = 32
+"""Instructions by which an item copies a part of an operand."""
 COPIES = 1 << 21
 """What the order of the ranges that copy to local memory begins with."""
 
@@ -158,14 +160,22 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 
 
-def array_sizes(sink: Node, size: int) -> list[tuple[int, int]]:
-    """For each array that a group of `size` has: the elements that an item stores, and bytes."""
+def most_copies(itemsize: int) -> int:
+    """How many elements of an operand an item may copy at a time: each is an instruction, but of
+    16-bit ones several are copied at once."""
+    return MOST_COPIES * 2 if itemsize == 2 else MOST_COPIES
+
+
+def array_sizes(sink: Node, size: int) -> list[tuple[int, int, int]]:
+    """For each array that a group of `size` has: the elements that an item stores, how many it
+    may, and bytes."""
     order = toposort([sink])
     found = [(math.prod(r.arg.extent for r in n.src[2 * n.arg.buffers:]) // size,
-              n.arg.size * n.dtype.itemsize) for n in order if n.op is Op.STAGE]
+              most_copies(n.dtype.itemsize), n.arg.size * n.dtype.itemsize)
+             for n in order if n.op is Op.STAGE]
     shared = {n.dtype for n in order if n.op is Op.ACCUMULATE
               and any(r.arg.kind == "local" for r in n.src[1:])}
-    return found + [(1, size * max(dtype.itemsize, 4)) for dtype in shared]
+    return found + [(1, 1, size * max(dtype.itemsize, 4)) for dtype in shared]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +201,7 @@ class _Layout:
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
-        if copied and load.dtype.itemsize < LEAST_COPY and dims[-1] is not by_source[-1]:
+        if copied and load.dtype.itemsize < LEAST_COPY:
             row, run = 0, 1
             while row < len(by_source) and steps[by_source[-1 - row]] == run:
                 run *= by_source[-1 - row].arg.extent

@@ -68,7 +68,7 @@ class Module:
 class CudaFunction:
     """A kernel's function in a module, and its grid."""
 
-    __slots__ = ("address", "block", "grid", "kernel", "module")
+    __slots__ = ("address", "block", "grid", "kernel", "module", "shared")
 
     def __init__(self, context: Context, module: Module, kernel: Generated, entry: str) -> None:
         self.module, self.kernel = module, kernel
@@ -76,6 +76,9 @@ class CudaFunction:
         number = kernel.entries.index(entry)
         items = kernel.work_items[number]
         block = kernel.groups[number] or min(items, GROUP)
+        self.shared = kernel.local[number] if kernel.local else 0
+        if self.shared:
+            context.allow_shared(self.address, self.shared)
         self.grid, self.block = (-(-items // block), 1, 1), (block, 1, 1)
 
 
@@ -213,7 +216,7 @@ class CudaRuntime(PooledRuntime[int]):
         with self._reporting("a launch"):
             self._queued.append((function.kernel,))
             self.context.launch(KernelLaunch(function.address, function.grid, function.block,
-                                             buffers))
+                                             buffers, function.shared))
             if self.waits:
                 self.context.synchronize()
                 self._queued.clear()

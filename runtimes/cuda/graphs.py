@@ -27,17 +27,19 @@ Addresses = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A function, and its arguments as positions in a table of addresses, with what to add."""
+    """A function with what its launch says, and its arguments as positions in a table of addresses,
+    with what to add."""
 
     function: int
     grid: Size
     block: Size
+    shared: int
     arguments: tuple[Argument, ...]
 
     def on(self, table: Sequence[int]) -> KernelLaunch:
         """The launch on these addresses."""
         return KernelLaunch(self.function, self.grid, self.block,
-                            [table[n] + offset for n, offset in self.arguments])
+                            [table[n] + offset for n, offset in self.arguments], self.shared)
 
 
 Stages = tuple[tuple[tuple[Step, ...], ...], ...]
@@ -57,7 +59,8 @@ def stages_of(launches: Sequence[Sequence[tuple[LoadedProgram, Sequence[Argument
                 scratch.append(Argument(0, used))
                 used += -(-nbytes // GRAIN) * GRAIN
             given = (*(Argument(n + 1, offset) for n, offset in arguments), *scratch)
-            chains.append(tuple(Step(f.address, f.grid, f.block, given) for f in program.functions))
+            chains.append(tuple(Step(f.address, f.grid, f.block, f.shared, given)
+                                for f in program.functions))
         stages.append(tuple(chains))
         most = max(most, used)
     return tuple(stages), most

@@ -134,7 +134,7 @@ def test_products_are_copied_ahead_where_the_device_can(dtype: dt.DType) -> None
     sink = merge_ranges(lower(product(dtype, 4096, 4096, 4096)))
     assert "2 buffers" not in str(decide_grid(Model(sink, GPU)))
     found = decide_grid(Model(sink, ASYNC))
-    assert [s.buffers for s in found.staged] == [2, 2]
+    assert all(s.buffers >= 2 for s in found.staged) and len(found.staged) == 2
     assert parse(str(found), sink, ASYNC) == found
 
 

@@ -18,7 +18,8 @@ from numpy.testing import assert_array_equal
 from slow_rows import slow_but
 from tensor_core_kernels import CORES, GPU, product
 
-from lazyten.codegen.gpu.gpu import MOST_COPIES, decide_grid
+from lazyten.codegen.gpu.gpu import decide_grid
+from lazyten.codegen.gpu.local_memory import MOST_COPIES
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.model.cpu_model import Model
