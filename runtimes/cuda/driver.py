@@ -156,7 +156,7 @@ class KernelLaunch:
 
 
 class Parameters:
-    """The arguments of a launch as the driver takes them; alive while it reads them."""
+    """Arguments of launches as the driver takes them; alive while it reads them."""
 
     __slots__ = ("at", "pointers", "values")
 
@@ -166,6 +166,22 @@ class Parameters:
         start = ctypes.addressof(self.values)
         self.pointers = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))
         self.at = ctypes.addressof(self.pointers)
+
+
+class PreparedLaunch:
+    """A kernel that is queued again and again, with other arguments. Not for two threads at once."""
+
+    __slots__ = ("given", "parameters")
+
+    def __init__(self, launch: KernelLaunch, stream: Any) -> None:
+        self.parameters = Parameters(launch.addresses)
+        self.given = (launch.function, *launch.grid, *launch.block, launch.shared, stream,
+                      self.parameters.at, 0)
+
+    def queue(self, addresses: Sequence[int]) -> None:
+        """Queue the kernel on these addresses, which the driver reads at once."""
+        self.parameters.values[:] = addresses
+        call("cuLaunchKernel", *self.given)
 
 
 class Context:
@@ -228,9 +244,7 @@ class Context:
 
     def launch(self, launch: KernelLaunch) -> None:
         """Queue a kernel."""
-        parameters = Parameters(launch.addresses)
-        call("cuLaunchKernel", launch.function, *launch.grid, *launch.block,
-             launch.shared, self.stream, parameters.at, 0)
+        PreparedLaunch(launch, self.stream).queue(launch.addresses)
 
     # ---- events and the stream ----
 
