@@ -42,9 +42,9 @@ CHAIN = 4
 MOST_CHAINS = 4
 REGISTERS = 65536
 """Of a multiprocessor, which its groups divide among them."""
-OTHER_REGISTERS = 40
+OTHER_REGISTERS = 100
 """What an item has besides its sums."""
-WAIT_UNITS = 60.0
+WAIT_UNITS = 300.0
 """What a group waits for the others of its items, and for memory, each time it fills local memory:
 groups on the same multiprocessor compute meanwhile."""
 

@@ -112,8 +112,9 @@ def rows_of(core: TensorCore, operand: Node) -> Rows | None:
             or len(operand.src) > 2:
         return None
     digits = [core.range(d) for d in (core.row, *core.word)]
-    terms, offset = affine(operand.src[1])
-    row, *steps = (terms.pop(d, 0) for d in digits)
+    known, offset = affine(operand.src[1])
+    row, *steps = (known.get(d, 0) for d in digits)
+    terms = {t: factor for t, factor in known.items() if t not in digits}
     if any(d in ranges_of([t]) for t in terms for d in digits):
         return None
     along = [core.in_word, 1][:len(steps)]
