@@ -21,9 +21,13 @@ from lazyten.ir.node import Node, substitute, toposort
 from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.symbolic.affine import affine
 
-SECTOR = 32
-"""Bytes that memory gives at a time."""
-ACCESS_UNITS, SECTOR_UNITS = 2.0, 1.0
+SECTOR, LINE = 32, 128
+"""Bytes that memory gives at a time, and that are looked up together."""
+ACCESS_UNITS, SECTOR_UNITS, LINE_UNITS = 2.0, 0.75, 1.0
+CACHE, MOST_GROUPS, MOST_WARPS = 200 << 10, 32, 64
+"""Of a multiprocessor: bytes of its first cache, groups and warps that it has room for."""
+EVICTED = 3.0
+"""How much longer reading takes what is not in that cache any more."""
 LOCAL_UNITS = 1.5
 VECTOR_LOCAL_UNITS = LOCAL_UNITS / 2
 """An element of a vector."""
@@ -33,6 +37,9 @@ LOOP_UNITS = 3.0
 BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
 """One step of combining what the items of a group have, with its barrier."""
+FEW_HELD, HELD_SHARE = 16, 0.01
+"""What each element of a row that an item keeps in registers costs of the whole, beyond so many:
+fewer warps have room for theirs."""
 WARP_STEP_UNITS = 3.0
 """One within a warp."""
 MASK_UNITS = 1.0
@@ -115,7 +122,7 @@ class GpuModel:
     def _estimate(self, plan: _Plan) -> float:
         if plan.accumulators > MOST_ACCUMULATORS:
             return math.inf
-        again = self._repeated(plan)
+        again = self._repeated(plan.whole)
         each = self._accesses(plan, again)
         for body in (self.model.stores, *self.model.reductions):
             loops = [r for r in body.chain if r not in plan.shared]
@@ -132,6 +139,9 @@ class GpuModel:
                 instances = body.results * math.prod(
                     plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
                 each += outside * instances * self._combining(across)
+        if again:
+            held = max(plan.copies(r) for r in plan.whole)
+            each *= 1 + max(held - FEW_HELD, 0) * HELD_SHARE
         return each * load_of(plan.warps, plan.accumulators, self.model.target)
 
     def _combining(self, items: int) -> float:
@@ -140,13 +150,13 @@ class GpuModel:
         return (WARP_STEP_UNITS * math.log2(inside) + STEP_UNITS * math.log2(items / inside)
                 + BARRIER_UNITS)
 
-    def _repeated(self, plan: _Plan) -> frozenset[Node]:
-        """What is there already where it is read or computed, as ranges that are without loops have
-        the same digits: reductions of a row, and the stores, are over such."""
-        key = frozenset(plan.whole.items())
+    def _repeated(self, digits: Mapping[Node, object]) -> frozenset[Node]:
+        """What is read and computed again where ranges of these digits are one, as if reductions of
+        a row, and the stores, went over it together."""
+        key = frozenset(digits.items())
         if key not in self._again:
             first: dict[object, Node] = {}
-            same = {r: first.setdefault(digits, r) for r, digits in plan.whole.items()}
+            same = {r: first.setdefault(own, r) for r, own in digits.items()}
             nodes = toposort([self.model.sink])
             seen: set[Node] = set()
             found = []
@@ -160,6 +170,7 @@ class GpuModel:
         total, memory = 0.0, self._local_memory(plan)
         if memory > self.model.target.local_memory:
             return math.inf
+        evicted = self._repeated(plan.divided) if self._overflows(plan) else frozenset[Node]()
         wait = wait_units(plan.accumulators, plan.size, memory, self.model.target)
         for access in self.accesses:
             if access.node in again:
@@ -169,8 +180,9 @@ class GpuModel:
             if access.node not in plan.staged:
                 masked = any(plan.is_uneven(r) for r in access.body.own if r in access.strides)
                 width = 1 if masked else access.together(plan.lanes)
-                total += times / width * (ACCESS_UNITS + self._touched(access, plan)
-                                          + MASK_UNITS * masked)
+                touched = self._touched(access, plan)
+                touched *= EVICTED if access.node in evicted else 1
+                total += times / width * (ACCESS_UNITS + touched + MASK_UNITS * masked)
                 continue
             tile = math.prod(plan.inside(r) for r in access.strides)
             buffers = plan.staged[access.node]
@@ -185,6 +197,14 @@ class GpuModel:
             total += fills * (barriers + wait / len(plan.staged) + copies * each)
         return total
 
+    def _overflows(self, plan: _Plan) -> bool:
+        """Whether what the groups of a multiprocessor read is more than its cache keeps until they
+        read it again."""
+        warps = max(-(-plan.size // self.model.target.warp), 1)
+        read = max((a.itemsize * math.prod(r.arg.extent for r in a.strides if r in plan.divided)
+                    for a in self.accesses if a.node.op is Op.LOAD), default=0)
+        return read * min(MOST_GROUPS, MOST_WARPS // warps) > CACHE
+
     def _local_memory(self, plan: _Plan) -> int:
         """Bytes that a group has, about."""
         tiles = (plan.staged[a.node] * a.itemsize * math.prod(plan.inside(r) for r in a.strides)
@@ -197,18 +217,21 @@ class GpuModel:
                        if r in access.strides)
         key = access.node, digits
         if key not in self._sectors:
-            self._sectors[key] = SECTOR_UNITS * self._count(access, digits)
+            places = self._places(access, digits)
+            self._sectors[key] = sum(
+                units * len({at // size for at in places})
+                for size, units in ((SECTOR, SECTOR_UNITS), (LINE, LINE_UNITS)))
         return self._sectors[key]
 
-    def _count(self, access: MemoryAccess, digits: tuple[tuple[Node, int, int, int], ...]) -> int:
+    def _places(self, access: MemoryAccess,
+                digits: tuple[tuple[Node, int, int, int], ...]) -> list[int]:
+        """The bytes at which the items of a warp begin, each in a line of its own where strides
+        are not known."""
         if any(access.strides[r] is None for r, *_ in digits):
-            return self.model.target.warp
-        found = set()
-        for item in range(self.model.target.warp):
-            at = sum((access.strides[r] or 0) * step * (item // stride % n)
-                     for r, stride, n, step in digits)
-            found.add(at * access.itemsize // SECTOR)
-        return len(found)
+            return [item * LINE for item in range(self.model.target.warp)]
+        return [access.itemsize * sum((access.strides[r] or 0) * step * (item // stride % n)
+                                      for r, stride, n, step in digits)
+                for item in range(self.model.target.warp)]
 
     def _filled(self, access: MemoryAccess, plan: _Plan) -> float:
         """The same for a copy to local memory, in the order of the operand."""
@@ -218,13 +241,15 @@ class GpuModel:
             if stride is not None and abs(stride) == run:
                 run *= sizes[r]
         warp = self.model.target.warp
-        return SECTOR_UNITS * max(warp / run, warp * access.itemsize / SECTOR)
+        sector = SECTOR_UNITS + LINE_UNITS * SECTOR / LINE
+        return sector * max(warp / run, warp * access.itemsize / SECTOR)
 
 
 class _Plan:
     """Decisions in the form that the estimate needs.
 
-    trips: of each range's loop. whole: ranges without one, with what digits they have. shared:
+    trips: of each range's loop. divided: ranges that a group shares, with what
+    digits they have; whole: those without a loop. shared:
     ranges whose loop is the grid. digits: (range, stride, extent) of what differs between
     neighbouring work items. lanes: neighbours that one takes.
     """
@@ -237,7 +262,8 @@ class _Plan:
         self.staged = {s.load: s.buffers for s in decisions.staged if s.local}
         ranges = {*model.outputs, *(r for body in model.reductions for r in body.chain)}
         self.trips = {r: -(-r.arg.extent // self.block(r)) for r in ranges}
-        self.whole = {r: (r.arg.extent, self.local[r], self.copies(r)) for r in self.local
+        self.divided = {r: (r.arg.extent, n, self.copies(r)) for r, n in decisions.local}
+        self.whole = {r: digits for r, digits in self.divided.items()
                       if r.arg.extent == self.block(r)}
         groups = math.prod(self.trips[r] for r in self.shared)
         strides = strides_of(model.sink, decisions.local)

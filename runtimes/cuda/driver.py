@@ -169,7 +169,7 @@ class Parameters:
 
 
 class PreparedLaunch:
-    """A kernel that is queued again and again, with other arguments. Not for two threads at once."""
+    """A kernel that is queued again and again, with other arguments. For one thread at a time."""
 
     __slots__ = ("given", "parameters")
 
