@@ -1,6 +1,7 @@
 """A kernel on its way from a graph to text: what the passes of pipeline.py take and give."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -11,7 +12,9 @@ from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.tile_fusion import Blocks
 from lazyten.codegen.model.accesses import LINE
 from lazyten.codegen.model.decisions import Decisions
+from lazyten.codegen.render.group_text import asked_bytes
 from lazyten.codegen.render.llvm_blocks import render_blocks
+from lazyten.codegen.targets.dialect import dialect_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.codegen.verify.accesses import verify_accesses
@@ -140,7 +143,7 @@ def generated(job: Job) -> Generated:
                      "\n\n".join(loops), kernel.where, tuple(part.name for part in job.parts),
                      _scratch_bytes(job.parts, job.arguments),
                      tuple(f.work_items for f in functions), tuple(f.group for f in functions),
-                     job.records, in_place, decided)
+                     job.records, in_place, decided, _local_bytes(functions, job.target))
 
 
 def _in_blocks(job: Job, blocks: Blocks) -> Generated:
@@ -164,6 +167,15 @@ def _in_blocks(job: Job, blocks: Blocks) -> Generated:
 
 def _declares(job: Job) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(part.declares for part in job.parts)))
+
+
+def _local_bytes(functions: Sequence[Function], target: Target) -> tuple[int, ...]:
+    """What a launch of each must ask for."""
+    dialect = dialect_of(target.language)
+    if dialect is None:
+        return ()
+    found = tuple(asked_bytes(f.arrays, dialect) for f in functions)
+    return found if any(found) else ()
 
 
 def _scratch_bytes(parts: tuple[Part, ...], arguments: int) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixLoad,
     Splat,
     Store,
     Value,
@@ -206,6 +207,6 @@ def _values(block: Block) -> Iterator[Value]:
             yield item.counter
             for carried in item.carried:
                 yield from (carried.phi, carried.final)
-        elif not isinstance(item, Store | VectorLoad | VectorStore | Matrix | Barrier | Copy
-                            | Commit | Wait):
+        elif not isinstance(item, Store | VectorLoad | VectorStore | Matrix | MatrixLoad
+                            | Barrier | Copy | Commit | Wait):
             yield item.out

@@ -11,12 +11,13 @@ candidate is a grid over the outputs that every reduction and store depends on, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
 from lazyten.codegen.gpu.gpu_model import GpuModel
 from lazyten.codegen.gpu.gpu_tensor import BUFFERS, buffered, tensor_candidates
+from lazyten.codegen.gpu.local_memory import most_copies
 from lazyten.codegen.instructions.vector_access import WIDTHS
 from lazyten.codegen.loops.packing import Staged, local_loads
 from lazyten.codegen.model.cpu_model import Model
@@ -30,11 +31,11 @@ SHAPES = ((8, 8), (4, 16), (16, 4), (8, 16), (16, 8), (16, 16), (8, 32), (32, 8)
 STEPS = (1, 2, 4, 8)
 MOST_TOGETHER = 32
 """Elements of a reduction that a group has in local memory at a time."""
-MOST_COPIES = 32
-"""Elements of an operand that an item copies at a time, each in an instruction of its own."""
 MOST_BUFFERED = 8
 """Blocks that are considered with several buffers."""
 ACCUMULATORS = (1, 4)
+MOST_HELD = 64
+"""Elements of a row that an item keeps in registers."""
 
 
 def decide_grid(model: Model) -> Decisions:
@@ -50,7 +51,7 @@ def grid_candidates(model: Model) -> list[Decisions]:
         return [work.gridded(Decisions())]
     units = {decisions: work.estimate.units(decisions) for decisions in work.all()}
     if model.target.tensor_cores and not work.rest and work.most > 1:
-        units |= tensor_candidates(model, work.rows, work.numbers, MOST_COPIES)
+        units |= tensor_candidates(model, work.rows, work.numbers)
     return sorted(units, key=units.__getitem__)
 
 
@@ -133,6 +134,24 @@ class _Candidates:
                           if r.arg.extent % (n * count) == 0 and self._is_vector(r, count))
             if lanes:
                 yield self.gridded(Decisions(local=tuple(local), lanes=lanes))
+        yield from self._held(local, len(outputs))
+
+    def _held(self, local: Sequence[tuple[Node, int]], outputs: int) -> Iterator[Decisions]:
+        """The same without loops over rows: items keep all of them in registers, so what several
+        reductions and stores read and compute is read and computed once. The first `outputs` of
+        `local` are no reduction's."""
+        rows = [(r, n) for r, n in local if r not in self.rows]
+        for width in (*WIDTHS, 1):
+            counts = {r: r.arg.extent // (n * width) for r, n in rows}
+            if len(rows) < 2 or width * max(counts.values()) > MOST_HELD or any(
+                    r.arg.extent % (n * width) for r, n in rows):
+                continue
+            copies = tuple((r, count) for r, count in counts.items() if count > 1)
+            reduced = {r for r, _ in local[outputs:]}
+            yield self.gridded(Decisions(
+                local=tuple(local), lanes=tuple((r, width) for r in counts) if width > 1 else (),
+                tile=tuple((r, n) for r, n in copies if r not in reduced),
+                unroll=tuple((r, n) for r, n in copies if r in reduced)))
 
     def _is_vector(self, r: Node, n: int) -> bool:
         """Whether some operand can be read by `n` neighbours along `r` at a time."""
@@ -224,7 +243,8 @@ class _Candidates:
                 continue
             inside = math.prod(block.get(r, 1) * dict(group).get(r, 1) for r in access.strides)
             again = any(r not in access.strides for r in block)
-            if (again or not self.model.reductions) and 1 < inside <= MOST_COPIES * size:
+            most = most_copies(access.itemsize) * size
+            if (again or not self.model.reductions) and 1 < inside <= most:
                 staged.append(Staged(access.node, None, self.numbers[access.node], True))
         return replace(plain, staged=tuple(staged)) if staged else replace(plain, group=())
 

@@ -12,17 +12,22 @@ from dataclasses import dataclass
 
 from lazyten.codegen.gpu.local_memory import group_size, strides_of
 from lazyten.codegen.instructions.vector_access import vector_widths
-from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.model.cpu_model import Model, arithmetic_units
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import Body
 from lazyten.codegen.targets.target import Target
-from lazyten.ir.node import Node, toposort
-from lazyten.ir.ops import Op
+from lazyten.ir import dtype as dt
+from lazyten.ir.node import Node, substitute, toposort
+from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.symbolic.affine import affine
 
-SECTOR = 32
-"""Bytes that memory gives at a time."""
-ACCESS_UNITS, SECTOR_UNITS = 2.0, 1.0
+SECTOR, LINE = 32, 128
+"""Bytes that memory gives at a time, and that are looked up together."""
+ACCESS_UNITS, SECTOR_UNITS, LINE_UNITS = 2.0, 0.75, 1.0
+CACHE, MOST_GROUPS, MOST_WARPS = 200 << 10, 32, 64
+"""Of a multiprocessor: bytes of its first cache, groups and warps that it has room for."""
+EVICTED = 3.0
+"""How much longer reading takes what is not in that cache any more."""
 LOCAL_UNITS = 1.5
 VECTOR_LOCAL_UNITS = LOCAL_UNITS / 2
 """An element of a vector."""
@@ -32,6 +37,11 @@ LOOP_UNITS = 3.0
 BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
 """One step of combining what the items of a group have, with its barrier."""
+FEW_HELD, HELD_SHARE = 16, 0.01
+"""What each element of a row that an item keeps in registers costs of the whole, beyond so many:
+fewer warps have room for theirs."""
+WARP_STEP_UNITS = 3.0
+"""One within a warp."""
 MASK_UNITS = 1.0
 MOST_ACCUMULATORS = 64
 CHAIN = 4
@@ -39,9 +49,9 @@ CHAIN = 4
 MOST_CHAINS = 4
 REGISTERS = 65536
 """Of a multiprocessor, which its groups divide among them."""
-OTHER_REGISTERS = 40
+OTHER_REGISTERS = 100
 """What an item has besides its sums."""
-WAIT_UNITS = 60.0
+WAIT_UNITS = 300.0
 """What a group waits for the others of its items, and for memory, each time it fills local memory:
 groups on the same multiprocessor compute meanwhile."""
 
@@ -52,9 +62,11 @@ def load_of(warps: float, sums: int, target: Target) -> float:
     return max(warps / target.busy_warps, 1 / min(max(sums // CHAIN, 1), MOST_CHAINS))
 
 
-def wait_units(sums: int, size: int) -> float:
-    """Units of a wait of all items of a group, each with so many sums."""
-    return WAIT_UNITS / max(REGISTERS // ((sums + OTHER_REGISTERS) * max(size, 1)), 1)
+def wait_units(sums: int, size: int, memory: int, target: Target) -> float:
+    """Units of a wait of all items of a group, each with so many sums, that has so many bytes of
+    local memory: as many groups as there is room for are on a multiprocessor."""
+    registers = (sums + OTHER_REGISTERS) * max(size, 1)
+    return WAIT_UNITS / max(min(REGISTERS // registers, target.local_memory // max(memory, 1)), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,7 @@ class GpuModel:
                         if n.op in (Op.LOAD, Op.STORE)]
         self._sectors: dict[object, float] = {}
         self._units: dict[Decisions, float] = {}
+        self._again: dict[frozenset[tuple[Node, object]], frozenset[Node]] = {}
 
     def units(self, decisions: Decisions) -> float:
         """Units that the device takes; infinite where a group has not the memory, or an item not
@@ -109,35 +122,70 @@ class GpuModel:
     def _estimate(self, plan: _Plan) -> float:
         if plan.accumulators > MOST_ACCUMULATORS:
             return math.inf
-        each = self._accesses(plan)
+        again = self._repeated(plan.whole)
+        each = self._accesses(plan, again)
         for body in (self.model.stores, *self.model.reductions):
             loops = [r for r in body.chain if r not in plan.shared]
             times = math.prod(plan.trips[r] for r in loops)
             each += times * LOOP_UNITS if loops else 0.0
             each += sum(plan.times(loops, term.free) * term.arithmetic
                         for term in body.terms.values())
+            each -= sum(plan.times(loops, self.model.free[n]) * arithmetic_units(n) for n in again
+                        if n.op in ELEMENTWISE and n.dtype is not dt.INDEX
+                        and self.model.body_of(self.model.free[n]) is body)
             across = math.prod(plan.local.get(r, 1) for r in body.own)
             if across > 1:
                 outside = math.prod(plan.trips[r] for r in loops if r not in body.own)
                 instances = body.results * math.prod(
                     plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
-                each += outside * instances * (STEP_UNITS * math.log2(across) + BARRIER_UNITS)
+                each += outside * instances * self._combining(across)
+        if again:
+            held = max(plan.copies(r) for r in plan.whole)
+            each *= 1 + max(held - FEW_HELD, 0) * HELD_SHARE
         return each * load_of(plan.warps, plan.accumulators, self.model.target)
 
-    def _accesses(self, plan: _Plan) -> float:
-        total, bytes_staged = 0.0, 8 * plan.size
+    def _combining(self, items: int) -> float:
+        """Units of combining what so many items have."""
+        inside = min(items, self.model.target.warp)
+        return (WARP_STEP_UNITS * math.log2(inside) + STEP_UNITS * math.log2(items / inside)
+                + BARRIER_UNITS)
+
+    def _repeated(self, digits: Mapping[Node, object]) -> frozenset[Node]:
+        """What is read and computed again where ranges of these digits are one, as if reductions of
+        a row, and the stores, went over it together."""
+        key = frozenset(digits.items())
+        if key not in self._again:
+            first: dict[object, Node] = {}
+            same = {r: first.setdefault(own, r) for r, own in digits.items()}
+            nodes = toposort([self.model.sink])
+            seen: set[Node] = set()
+            found = []
+            for node, merged in zip(nodes, substitute(nodes, same), strict=True):
+                found += [node] if merged in seen else []
+                seen.add(merged)
+            self._again[key] = frozenset(found) if len(first) < len(same) else frozenset()
+        return self._again[key]
+
+    def _accesses(self, plan: _Plan, again: frozenset[Node]) -> float:
+        total, memory = 0.0, self._local_memory(plan)
+        if memory > self.model.target.local_memory:
+            return math.inf
+        evicted = self._repeated(plan.divided) if self._overflows(plan) else frozenset[Node]()
+        wait = wait_units(plan.accumulators, plan.size, memory, self.model.target)
         for access in self.accesses:
+            if access.node in again:
+                continue
             loops = [r for r in access.body.chain if r not in plan.shared]
             times = plan.times(loops, frozenset(access.strides))
             if access.node not in plan.staged:
                 masked = any(plan.is_uneven(r) for r in access.body.own if r in access.strides)
                 width = 1 if masked else access.together(plan.lanes)
-                total += times / width * (ACCESS_UNITS + self._touched(access, plan)
-                                          + MASK_UNITS * masked)
+                touched = self._touched(access, plan)
+                touched *= EVICTED if access.node in evicted else 1
+                total += times / width * (ACCESS_UNITS + touched + MASK_UNITS * masked)
                 continue
             tile = math.prod(plan.inside(r) for r in access.strides)
             buffers = plan.staged[access.node]
-            bytes_staged += buffers * tile * access.itemsize * 5 // 4
             inside = math.prod(plan.group.get(r, 1) for r in access.body.own)
             fills = math.prod(plan.trips[r] for r in loops) / inside
             copies = -(-tile // plan.size)
@@ -145,9 +193,23 @@ class GpuModel:
             total += times * (VECTOR_LOCAL_UNITS if is_vector else LOCAL_UNITS)
             each, barriers = ((ACCESS_UNITS + LOCAL_UNITS, BARRIER_UNITS) if buffers == 1 else
                               (ASYNC_UNITS, BARRIER_UNITS / 2))
-            waits = wait_units(plan.accumulators, plan.size) / len(plan.staged)
-            total += fills * (barriers + waits + copies * (each + self._filled(access, plan)))
-        return total if bytes_staged <= self.model.target.local_memory else math.inf
+            each += self._filled(access, plan)
+            total += fills * (barriers + wait / len(plan.staged) + copies * each)
+        return total
+
+    def _overflows(self, plan: _Plan) -> bool:
+        """Whether what the groups of a multiprocessor read is more than its cache keeps until they
+        read it again."""
+        warps = max(-(-plan.size // self.model.target.warp), 1)
+        read = max((a.itemsize * math.prod(r.arg.extent for r in a.strides if r in plan.divided)
+                    for a in self.accesses if a.node.op is Op.LOAD), default=0)
+        return read * min(MOST_GROUPS, MOST_WARPS // warps) > CACHE
+
+    def _local_memory(self, plan: _Plan) -> int:
+        """Bytes that a group has, about."""
+        tiles = (plan.staged[a.node] * a.itemsize * math.prod(plan.inside(r) for r in a.strides)
+                 for a in self.accesses if a.node in plan.staged)
+        return 8 * plan.size + sum(tile * 5 // 4 for tile in tiles)
 
     def _touched(self, access: MemoryAccess, plan: _Plan) -> float:
         """Units for the memory that the items of a warp touch at once."""
@@ -155,18 +217,21 @@ class GpuModel:
                        if r in access.strides)
         key = access.node, digits
         if key not in self._sectors:
-            self._sectors[key] = SECTOR_UNITS * self._count(access, digits)
+            places = self._places(access, digits)
+            self._sectors[key] = sum(
+                units * len({at // size for at in places})
+                for size, units in ((SECTOR, SECTOR_UNITS), (LINE, LINE_UNITS)))
         return self._sectors[key]
 
-    def _count(self, access: MemoryAccess, digits: tuple[tuple[Node, int, int, int], ...]) -> int:
+    def _places(self, access: MemoryAccess,
+                digits: tuple[tuple[Node, int, int, int], ...]) -> list[int]:
+        """The bytes at which the items of a warp begin, each in a line of its own where strides
+        are not known."""
         if any(access.strides[r] is None for r, *_ in digits):
-            return self.model.target.warp
-        found = set()
-        for item in range(self.model.target.warp):
-            at = sum((access.strides[r] or 0) * step * (item // stride % n)
-                     for r, stride, n, step in digits)
-            found.add(at * access.itemsize // SECTOR)
-        return len(found)
+            return [item * LINE for item in range(self.model.target.warp)]
+        return [access.itemsize * sum((access.strides[r] or 0) * step * (item // stride % n)
+                                      for r, stride, n, step in digits)
+                for item in range(self.model.target.warp)]
 
     def _filled(self, access: MemoryAccess, plan: _Plan) -> float:
         """The same for a copy to local memory, in the order of the operand."""
@@ -176,14 +241,17 @@ class GpuModel:
             if stride is not None and abs(stride) == run:
                 run *= sizes[r]
         warp = self.model.target.warp
-        return SECTOR_UNITS * max(warp / run, warp * access.itemsize / SECTOR)
+        sector = SECTOR_UNITS + LINE_UNITS * SECTOR / LINE
+        return sector * max(warp / run, warp * access.itemsize / SECTOR)
 
 
 class _Plan:
     """Decisions in the form that the estimate needs.
 
-    trips: of each range's loop. shared: ranges whose loop is the grid. digits: (range, stride,
-    extent) of what differs between neighbouring work items. lanes: neighbours that one takes.
+    trips: of each range's loop. divided: ranges that a group shares, with what
+    digits they have; whole: those without a loop. shared:
+    ranges whose loop is the grid. digits: (range, stride, extent) of what differs between
+    neighbouring work items. lanes: neighbours that one takes.
     """
 
     def __init__(self, model: Model, decisions: Decisions) -> None:
@@ -194,6 +262,9 @@ class _Plan:
         self.staged = {s.load: s.buffers for s in decisions.staged if s.local}
         ranges = {*model.outputs, *(r for body in model.reductions for r in body.chain)}
         self.trips = {r: -(-r.arg.extent // self.block(r)) for r in ranges}
+        self.divided = {r: (r.arg.extent, n, self.copies(r)) for r, n in decisions.local}
+        self.whole = {r: digits for r, digits in self.divided.items()
+                      if r.arg.extent == self.block(r)}
         groups = math.prod(self.trips[r] for r in self.shared)
         strides = strides_of(model.sink, decisions.local)
         self.size = group_size(strides, decisions.local)

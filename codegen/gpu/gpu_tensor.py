@@ -10,15 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
 
-from lazyten.codegen.gpu.gpu_model import (
-    ACCESS_UNITS,
-    ASYNC_UNITS,
-    BARRIER_UNITS,
-    LOCAL_UNITS,
-    load_of,
-    wait_units,
-)
-from lazyten.codegen.gpu.local_memory import is_read_in_parts
+from lazyten.codegen.gpu.gpu_model import LOCAL_UNITS, REGISTERS
+from lazyten.codegen.gpu.local_memory import is_read_in_parts, most_copies
 from lazyten.codegen.gpu.tensor_tiles import core_for, divides
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.model.cpu_model import Model
@@ -29,19 +22,29 @@ from lazyten.ir.ops import Op
 
 WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (2, 4), (4, 2))
 TILES = ((1, 1), (1, 2), (2, 2), (2, 4), (4, 4), (4, 8))
-DEPTHS = (1, 2)
+DEPTHS = (1, 2, 4)
 """Instructions after each other on what a group has in local memory."""
-BUFFERS = (2, 3)
+BUFFERS = (2, 3, 4)
 """Arrays that take turns, where local memory is filled by itself."""
 MOST_SUMS = 128
 """What an item holds of the results: half of the registers that it may have."""
 INSTRUCTION_UNITS = 4.0
-SECTORS = 2.0
-"""Units for the memory of a copy."""
+MATRICES_UNITS = 7.0
+"""Reading four matrices at once."""
+COPY_UNITS = 2.0
+"""A byte that an item copies to local memory; as much again where it goes through registers."""
+PART_UNITS = 140.0
+"""What a group does besides for each part of the reduction: its barrier, what waits for it."""
+LATENCY_UNITS = 460.0
+"""Until a copy has come."""
+OTHER_REGISTERS = 60
+"""What an item has besides its sums."""
+WARPS_EACH, LEAST_WARPS = 32, 5
+"""Of `busy_warps`, those of one multiprocessor; so many compute as much as fewer would."""
 
 
-def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, int],
-                      most_copies: int) -> Iterator[tuple[Decisions, float]]:
+def tensor_candidates(model: Model, rows: Sequence[Node],
+                      numbers: dict[Node, int]) -> Iterator[tuple[Decisions, float]]:
     """Decisions and their units. numbers: of the loads that local memory can hold. float32
     would lose bits, and is given away only where the kernel says that it may."""
     totals = [n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE]
@@ -53,7 +56,7 @@ def tensor_candidates(model: Model, rows: Sequence[Node], numbers: dict[Node, in
             tensors = Tensors(core, row, column, inner)
             if divides(totals[0], tensors, model.free):
                 for shape in product(WARPS, TILES, DEPTHS):
-                    yield from _candidate(model, tensors, rows, numbers, most_copies, *shape)
+                    yield from _candidate(model, tensors, rows, numbers, *shape)
 
 
 def buffered(decisions: Decisions, buffers: int, sink: Node) -> Decisions:
@@ -64,7 +67,7 @@ def buffered(decisions: Decisions, buffers: int, sink: Node) -> Decisions:
 
 
 def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: dict[Node, int],
-               most_copies: int, warps: tuple[int, int], tile: tuple[int, int],
+               warps: tuple[int, int], tile: tuple[int, int],
                depth: int) -> Iterator[tuple[Decisions, float]]:
     row, column, inner = tensors.row, tensors.column, tensors.inner
     core, part = tensors.core, depth * tensors.core.shape[2]
@@ -74,7 +77,7 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
     memory = sum(sides) * part * core.takes.itemsize * 5 // 4
     if (sides[0] > row.arg.extent or sides[1] > column.arg.extent or part > inner.arg.extent
             or size > model.target.work_group or memory > model.target.local_memory
-            or max(copies) > most_copies
+            or max(copies) > most_copies(core.takes.itemsize)
             or core.size(core.c) * math.prod(tile) > MOST_SUMS):
         return
     blocks = {row: sides[0], column: sides[1]}
@@ -87,30 +90,41 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
         local=tuple((r, n) for r, n in zip(ranges, warps, strict=True) if n > 1),
         group=((inner, part),), staged=staged, tensor=tensors,
         parallel=Sharing(shared, 1 if shared else 0))
-    yield decisions, _units(model, core, decisions, blocks, copies, depth)
+    yield decisions, _units(model, core, decisions, blocks, copies, depth, memory)
     for buffers in BUFFERS if model.target.async_copies else ():
         several = buffered(decisions, buffers, model.sink)
         if several != decisions and buffers * memory <= model.target.local_memory:
-            yield several, _units(model, core, several, blocks, copies, depth)
+            yield several, _units(model, core, several, blocks, copies, depth, memory)
 
 
 def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[Node, int],
-           copies: Sequence[int], depth: int) -> float:
-    """Units of all warps, or of one where they do not keep the device busy."""
+           copies: Sequence[int], depth: int, memory: int) -> float:
+    """Units of all warps. Groups on a multiprocessor compute while others wait; fitted to some
+    two hundred products that were measured on an H200."""
     assert decisions.tensor is not None
-    tile = dict(decisions.tile)
-    p, q = (tile.get(r, 1) for r in blocks)
-    loads = p * core.size(core.a) + q * core.size(core.b)
-    each = depth * (p * q * INSTRUCTION_UNITS + loads * LOCAL_UNITS)
-    if any(s.buffers > 1 for s in decisions.staged):
-        each += sum(copies) * (ASYNC_UNITS + SECTORS) + BARRIER_UNITS
-    else:
-        each += sum(copies) * (ACCESS_UNITS + LOCAL_UNITS + SECTORS) + 2 * BARRIER_UNITS
-    sums, size = p * q * core.size(core.c), core.warp * math.prod(n for _, n in decisions.local)
-    each += wait_units(sums, size)
+    p, q = (dict(decisions.tile).get(r, 1) for r in blocks)
+    buffers = max((s.buffers for s in decisions.staged), default=1)
+    copied = sum(copies) * core.takes.itemsize * COPY_UNITS * (1 if buffers > 1 else 2)
+    each = depth * (p * q * INSTRUCTION_UNITS + _load_units(core, p, q)) + copied + PART_UNITS
+    warps, groups = (math.prod(n) for n in (
+        (n for _, n in decisions.local),
+        (-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)))
+    registers = (p * q * core.size(core.c) + OTHER_REGISTERS) * core.warp * warps
+    multiprocessors = max(model.target.busy_warps // WARPS_EACH, 1)
+    beside = max(min(REGISTERS // registers, model.target.local_memory // max(buffers * memory, 1),
+                     -(-groups // multiprocessors)), 1)
+    waits = 4 * LATENCY_UNITS / (max(buffers - 1, 0.5) * beside)
+    rounds = -(-groups // (multiprocessors * beside))
     own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
-    each *= math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
-    groups = math.prod(-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)
-    warps = groups * math.prod(n for _, n in decisions.local)
-    total: float = each * load_of(warps, sums, model.target)
-    return total
+    parts = math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
+    return rounds * parts * (max(beside * warps, LEAST_WARPS) * each + waits) / WARPS_EACH
+
+
+def _load_units(core: TensorCore, rows: int, columns: int) -> float:
+    """Reading the operands of so many instructions beside each other."""
+    units = 0.0
+    for count, digits, whole in ((rows, core.a, True), (columns, core.b, core.in_word > 1)):
+        elements = count * core.size(digits)
+        units += (elements / core.in_word / 4 * MATRICES_UNITS if core.row and whole
+                  else elements * LOCAL_UNITS)
+    return units

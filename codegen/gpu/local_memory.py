@@ -30,6 +30,8 @@ from lazyten.symbolic.simplify import simplify
 
 LOCAL_SLOT = 1 << 20
 """From here on are the argument numbers of operands that are going to be in local memory."""
+MOST_COPIES = 32
+"""Instructions by which an item copies a part of an operand."""
 COPIES = 1 << 21
 """What the order of the ranges that copy to local memory begins with."""
 
@@ -100,7 +102,7 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
         if number >= 0:
             chosen = staged[number]
             ahead = _loop_around(load, inside, nests) if chosen.buffers > 1 else None
-            layout = _Layout.of(load, inside, ahead is not None)
+            layout = _Layout.of(load, inside, ahead is not None, nests)
             source = make(Op.LOAD, load.dtype, (chosen.load.src[0], *load.src[1:]))
             stage, item = layout.filled(source, number, size)
             copying.append(item)
@@ -158,32 +160,43 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 
 
-def array_sizes(sink: Node, size: int) -> list[tuple[int, int]]:
-    """For each array that a group of `size` has: the elements that an item stores, and bytes."""
+def most_copies(itemsize: int) -> int:
+    """How many elements of an operand an item may copy at a time: each is an instruction, but of
+    16-bit ones several are copied at once."""
+    return MOST_COPIES * 2 if itemsize == 2 else MOST_COPIES
+
+
+def array_sizes(sink: Node, size: int) -> list[tuple[int, int, int]]:
+    """For each array that a group of `size` has: the elements that an item stores, how many it
+    may, and bytes."""
     order = toposort([sink])
     found = [(math.prod(r.arg.extent for r in n.src[2 * n.arg.buffers:]) // size,
-              n.arg.size * n.dtype.itemsize) for n in order if n.op is Op.STAGE]
+              most_copies(n.dtype.itemsize), n.arg.size * n.dtype.itemsize)
+             for n in order if n.op is Op.STAGE]
     shared = {n.dtype for n in order if n.op is Op.ACCUMULATE
               and any(r.arg.kind == "local" for r in n.src[1:])}
-    return found + [(1, size * max(dtype.itemsize, 4)) for dtype in shared]
+    return found + [(1, 1, size * max(dtype.itemsize, 4)) for dtype in shared]
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
     they are in the operand: the last are neighbours there. row: how many of dims, the last ones,
-    are a row. copied: whether it is copied without going through registers."""
+    are a row. copied: whether it is copied without going through registers. gap: bytes between
+    rows."""
 
     dims: tuple[Node, ...]
     by_source: tuple[Node, ...]
     itemsize: int
     row: int
     copied: bool
+    gap: int = MOST_BYTES
 
     @staticmethod
-    def of(load: Node, inside: Set[Node], copied: bool) -> _Layout:
+    def of(load: Node, inside: Set[Node], copied: bool, nests: Sequence[Set[Node]]) -> _Layout:
         """How the tile that `load` reads is laid out. Elements that are too small to be `copied`
-        one by one are in the operand's order."""
+        one by one are in the operand's order, and so are a tensor core's: items that read words
+        of its matrices have neighbours along a row, and of a few rows of the reduction."""
         dims = [r for r in ranges_of(load.src[1:])
                 if r.arg.kind in ("local", "unroll", "vector") or r in inside]
         kinds = {"reduce": 0, "unroll": 1, "local": 2, "vector": 3}
@@ -191,12 +204,15 @@ class _Layout:
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
-        if copied and load.dtype.itemsize < LEAST_COPY and dims[-1] is not by_source[-1]:
+        for_matrix = sum(r.arg.kind == "vector" for r in dims) > 1
+        if for_matrix or copied and load.dtype.itemsize < LEAST_COPY:
             row, run = 0, 1
             while row < len(by_source) and steps[by_source[-1 - row]] == run:
                 run *= by_source[-1 - row].arg.extent
                 row += 1
-            return _Layout(tuple(by_source), tuple(by_source), load.dtype.itemsize, row, True)
+            words = load.dtype.itemsize > 2 and not any(by_source[-1] in nest for nest in nests)
+            return _Layout(tuple(by_source), tuple(by_source), load.dtype.itemsize, row, copied,
+                           2 * MOST_BYTES if words else MOST_BYTES)
         apart = dims.index(by_source[-1]) + 1 if dims else 0
         return _Layout(tuple(dims), tuple(by_source), load.dtype.itemsize, len(dims) - apart,
                        copied)
@@ -211,7 +227,7 @@ class _Layout:
         lanes = self.dims[-1].arg.extent if self.dims[-1].arg.kind == "vector" else 1
         if self.copied and self.dims[-1] is self.by_source[-1]:
             lanes = row
-        gap = math.gcd(lanes, max(MOST_BYTES // self.itemsize, 1))
+        gap = math.gcd(lanes, max(self.gap // self.itemsize, 1))
         if row // gap % 2 or row == 1:
             return simplify(flatten([r.arg.extent for r in self.dims], self.dims))
         sizes, parts = [r.arg.extent for r in self.dims], list(self.dims)

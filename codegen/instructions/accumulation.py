@@ -1,4 +1,4 @@
-"""How linearize runs the loops of reductions: ACCUMULATE and MATRIX.
+"""How linearize runs the loops of reductions: ACCUMULATE.
 
 A reduction runs its loops as far out as its inputs let it; those over the same ranges share them.
 Each instance has accumulators of its own: one for each instance of the ranges summed over, with as
@@ -110,29 +110,6 @@ class Accumulation(Scopes):
             counter, extent = self.counter[level.range], level.range.arg.extent
             level.parent.items.append(Loop(counter, extent, level.body, tuple(level.carried)))
             level.parent.items += level.after
-
-    def _multiply(self, node: Node) -> None:
-        """The loops of a MATRIX, with the elements of the result that an item holds carried."""
-        self.done.add(node)
-        a, b, first, second, *ranges = node.src
-        nest = self._nest(node, ranges)
-        self._need(a)
-        self._need(b)
-        held = assignments([first, second])
-        tiles = assignments(r for r in self.unrolled[node] if r not in (first, second))
-        found = []
-        for tile in tiles:
-            sides = [[self._value(side, tile | own) for own in assignments(
-                r for r in self.unrolled[side] if r not in tile)] for side in (a, b)]
-
-            def step(so_far: list[Value], sides: list[list[Value]] = sides) -> list[Value]:
-                return self.build.matrix(node.arg, sides[0], sides[1], so_far)
-            found.append(self._carry(node.dtype, Op.ADD, nest, 1, step, len(held)))
-        self._close_nest(nest)
-        for tile, results in zip(tiles, found, strict=True):
-            for own, result in zip(held, results, strict=True):
-                env = tile | own
-                self.values[node, tuple(env[r] for r in self.unrolled[node])] = result
 
     def _accumulators(self, node: Node) -> Iterator[tuple[Instance, Env]]:
         """The instances of an ACCUMULATE, once its operands are there."""

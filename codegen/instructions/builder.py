@@ -18,6 +18,7 @@ from lazyten.codegen.instructions.instructions import (
     Lanes,
     Load,
     Matrix,
+    MatrixLoad,
     Shuffle,
     Splat,
     Store,
@@ -143,6 +144,15 @@ class Builder:
         block = self.deepest([*a, *b, *c])
         outs = [self.value(v.dtype, 1, block) for v in c]
         block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c)))
+        return outs
+
+    def load_matrices(self, address: Address, count: int, transposed: bool,
+                      filled: Value) -> list[Value]:
+        """An item's words of so many matrices in local memory, once it is `filled`; see
+        MatrixLoad."""
+        block = self.deepest([filled] if address.base is None else [filled, address.base])
+        outs = [self.value(dt.uint32, 1, block) for _ in range(count)]
+        block.items.append(MatrixLoad(tuple(outs), address, transposed))
         return outs
 
     def shuffle(self, first: Value, second: Value, order: tuple[int, ...]) -> Value:

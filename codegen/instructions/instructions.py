@@ -169,13 +169,26 @@ class Across:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """outs = c + a @ b by the tensor cores; each is what one item of a warp holds."""
+    """outs = c + a @ b by the tensor cores; each is what one item of a warp holds. a, b: elements,
+    or words of 32 bits in which they are."""
 
     outs: tuple[Value, ...]
     core: TensorCore
     a: tuple[Value, ...]
     b: tuple[Value, ...]
     c: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixLoad:
+    """All items of a warp read matrices of 8 rows of 16 bytes from local memory, one for each of
+    `outs`. The address of item 8 * j + i is that of row i of matrix j. Of each matrix item
+    4 * i + j gets a word of 32 bits: element j of row i, or, of elements of 16 bits, the two from
+    2 * j on; transposed: those of column i."""
+
+    outs: tuple[Value, ...]
+    address: Address
+    transposed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +266,8 @@ class Loop:
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
-               | Horizontal | WorkItem | Across | Matrix | Barrier | Copy | Commit | Wait | Shuffle
-               | Loop)
+               | Horizontal | WorkItem | Across | Matrix | MatrixLoad | Barrier | Copy | Commit
+               | Wait | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lazyten.codegen.instructions.accumulation import Accumulation
 from lazyten.codegen.instructions.instructions import Function, Store, Value
+from lazyten.codegen.instructions.matrices import Matrices
 from lazyten.codegen.instructions.scopes import Env, is_loop
 from lazyten.codegen.instructions.staging import Staging
 from lazyten.ir import dtype as dt
@@ -44,7 +44,7 @@ def linearize(name: str, sink: Node, grain: int = 0, group: int = 0,
     return Function(name, slots, work.build.root, grain, group, tuple(work.build.arrays))
 
 
-class _Linearizer(Staging, Accumulation):
+class _Linearizer(Staging, Matrices):
     """Emits stores, and the values that they need."""
 
     def store(self, store: Node) -> None:

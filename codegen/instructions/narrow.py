@@ -24,6 +24,7 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixLoad,
     Store,
     Value,
     VectorLoad,
@@ -59,7 +60,7 @@ def _offsets_of(function: Function) -> dict[Value, Bounds]:
 def _addresses(item: Instruction) -> tuple[Address, ...]:
     if isinstance(item, Copy):
         return item.target, item.source
-    return (item.address,) if isinstance(item, Load | Store) else ()
+    return (item.address,) if isinstance(item, Load | MatrixLoad | Store) else ()
 
 
 class _Narrowing:
@@ -91,7 +92,7 @@ class _Narrowing:
             mask = None if item.mask is None else self._whole(item.mask, out)
             return replace(item, address=self._address(item.address, out),
                            value=self._whole(item.value, out), mask=mask)
-        if isinstance(item, Load):
+        if isinstance(item, Load | MatrixLoad):
             return replace(item, address=self._address(item.address, out))
         if isinstance(item, Constant | WorkItem):
             return replace(item, out=self._defined(item.out, _own_bounds(item)))

@@ -27,6 +27,13 @@ MEMORY_BYTES = 4.0
 """What a core reads and writes beyond its second cache in half a cycle."""
 
 
+def arithmetic_units(node: Node) -> float:
+    """Units of an elementwise op on one element."""
+    slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else \
+        MULTIPLY_UNITS if node.op is Op.MUL and node.dtype is dt.int32 else 1.0
+    return OP_WORK.get(node.op, 1.0) * slower
+
+
 class Model:
     """Estimates of one kernel.
 
@@ -145,9 +152,7 @@ class Model:
                 by = node.src[1]
                 self._term(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
                 return
-            slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else \
-                MULTIPLY_UNITS if node.op is Op.MUL and node.dtype is dt.int32 else 1.0
-            self._term(free).arithmetic += OP_WORK.get(node.op, 1.0) * slower
+            self._term(free).arithmetic += arithmetic_units(node)
 
     def _count_pairs(self, product: Node) -> None:
         """What is saved of a product of narrow integers where two are added by one instruction."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lazyten.codegen.gpu.gpu import MOST_COPIES
 from lazyten.codegen.gpu.local_memory import is_read_in_parts
 from lazyten.codegen.gpu.tensor_tiles import core_for, divides
 from lazyten.codegen.loops.ranges import is_update
@@ -60,11 +59,11 @@ def memory_problems(decisions: Decisions, sink: Node, target: Target) -> Problem
         yield "local", f"{size} work items are more than a group has, {target.work_group}"
         return
     arrays = local_arrays(sink, decisions)
-    for copies, _ in arrays:
-        if copies > MOST_COPIES:
+    for copies, most, _ in arrays:
+        if copies > most:
             yield "stage(..., local)", (f"each work item would copy {copies} elements; the limit "
-                                        f"is {MOST_COPIES}")
-    total = sum(nbytes for _, nbytes in arrays)
+                                        f"is {most}")
+    total = sum(nbytes for *_, nbytes in arrays)
     if total > target.local_memory:
         yield "stage(..., local)", (f"{total:,} bytes are more than the local memory, "
                                     f"{target.local_memory:,}")

@@ -8,9 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from lazyten.codegen.instructions.instructions import Across, Matrix, Value, WorkItem
+from lazyten.codegen.instructions.instructions import (
+    Across,
+    Address,
+    Matrix,
+    MatrixLoad,
+    Value,
+    WorkItem,
+)
+from lazyten.codegen.instructions.vector_access import MOST_BYTES
 from lazyten.codegen.render.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.targets.dialect import Dialect
+from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 
 
@@ -24,11 +33,31 @@ class GroupEmitter(Emitter, Protocol):
     def line(self, text: str) -> None:
         """Append a line."""
 
+    def pointer(self, address: Address) -> str:
+        """To the first element at an address."""
+
 
 def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> list[str]:
     """The lines that declare the arrays of a group."""
-    return [f"  {dialect.local}{element_type(dtype)} l{number}[{size}];"
-            for number, (dtype, size) in enumerate(arrays)]
+    if not asked_bytes(arrays, dialect):
+        return [f"  {dialect.local}{element_type(dtype)} l{number}[{size}];"
+                for number, (dtype, size) in enumerate(arrays)]
+    lines, start = [], 0
+    for number, (dtype, size) in enumerate(arrays):
+        kind = f"{dialect.local_space}{element_type(dtype)} *"
+        lines.append(f"  {kind}l{number} = ({kind})({dialect.asked} + {start});")
+        start += _aligned(size * dtype.itemsize)
+    return lines
+
+
+def asked_bytes(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> int:
+    """What a launch must ask for; 0 where a kernel declares its arrays."""
+    total = sum(_aligned(size * dtype.itemsize) for dtype, size in arrays)
+    return total if 0 < dialect.most_declared < total else 0
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // MOST_BYTES) * MOST_BYTES
 
 
 def item_digit(item: WorkItem, group: int, dialect: Dialect) -> str:
@@ -104,14 +133,27 @@ def matrix(out: GroupEmitter, item: Matrix) -> None:
     out.helpers.add(item.core.function)
     for result, initial in zip(item.outs, item.c, strict=True):
         out.names[result] = out.let("float", out.names[initial])
-    words = [_words(out, [out.names[v] for v in values], item.core.in_word)
-             for values in (item.a, item.b)]
+    words = [_words(out, values, item.core.in_word) for values in (item.a, item.b)]
     given = ", ".join([*(out.names[v] for v in item.outs), *words[0], *words[1]])
     out.line(f"lazyten_mma_{item.core.name}({given});")
 
 
-def _words(out: GroupEmitter, names: Sequence[str], in_word: int) -> list[str]:
-    """Elements as 32-bit words: two 16-bit patterns, the first in the low half, or a float."""
+def load_matrices(out: GroupEmitter, item: MatrixLoad) -> None:
+    """Lines that declare the words, and call the function that reads them."""
+    name = f"lazyten_matrices_{len(item.outs)}{'_transposed' if item.transposed else ''}"
+    out.helpers.add(dict(out.dialect.functions)[name])
+    for value in item.outs:
+        out.names[value] = out.let("uint", "0")
+    given = [*(out.names[v] for v in item.outs), out.pointer(item.address)]
+    out.line(f"{name}({', '.join(given)});")
+
+
+def _words(out: GroupEmitter, values: Sequence[Value], in_word: int) -> list[str]:
+    """Operands as 32-bit words: words as they are, two 16-bit patterns, the first in the low half,
+    or a float."""
+    names = [out.names[v] for v in values]
+    if values[0].dtype is dt.uint32:
+        return names
     if in_word == 1:
         return [out.let("uint", f"as_uint({name})") for name in names]
     return [out.let("uint", f"(uint){low} | (uint){high} << 16")

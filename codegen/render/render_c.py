@@ -29,6 +29,7 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixLoad,
     Shuffle,
     Splat,
     Store,
@@ -41,7 +42,14 @@ from lazyten.codegen.instructions.instructions import (
 )
 from lazyten.codegen.render.async_copy import asynchronous
 from lazyten.codegen.render.c_ops import ROWS, convert, element_type, lane, literal, type_name
-from lazyten.codegen.render.group_text import across, declared, item_digit, matrix
+from lazyten.codegen.render.group_text import (
+    across,
+    asked_bytes,
+    declared,
+    item_digit,
+    load_matrices,
+    matrix,
+)
 from lazyten.codegen.render.vector_text import load_vector, store_vector
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.codegen.targets.native_half import computation, conversion
@@ -71,13 +79,14 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     params = [_parameter(slot, dtype, slot in written, dialect)
               for slot, (dtype, _) in enumerate(function.params)]
     params += [dialect.last] if dialect.last else []
-    start = f"{dialect.kernel} {function_name(function.name)}("
-    head = start + (",\n" + " " * len(start)).join(params) + ") {"
-    if function.group and dialect.group_size:
-        head = dialect.group_size.format(group=function.group) + "\n" + head
+    kernel = dialect.grouped.format(group=function.group) if function.group else ""
+    start = f"{kernel or dialect.kernel} {function_name(function.name)}("
+    head = start + (",\n" + " " * len(start.splitlines()[-1])).join(params) + ") {"
+    arrays = declared(function.arrays, dialect)
+    if asked_bytes(function.arrays, dialect):
+        renderer.helpers.add(dialect.ask)
     declares = [*dialect.head, *(dialect.float64 if renderer.uses_float64 else ()),
                 *sorted(renderer.types), *sorted(renderer.helpers)]
-    arrays = declared(function.arrays, dialect)
     return "\n".join([head, *arrays, *renderer.lines, "}"]), tuple(declares)
 
 
@@ -147,6 +156,8 @@ class _Renderer:
                 asynchronous(self, item)
             elif isinstance(item, Matrix):
                 matrix(self, item)
+            elif isinstance(item, MatrixLoad):
+                load_matrices(self, item)
             else:
                 self._define(item)
 
@@ -188,6 +199,7 @@ class _Renderer:
 
     def _define(self, item: Instruction) -> None:
         assert not isinstance(item, Loop | Store | VectorLoad | VectorStore | Barrier | Matrix)
+        assert not isinstance(item, MatrixLoad)
         assert not isinstance(item, Copy | Commit | Wait)
         kind = self._type(item.out)
         if isinstance(item, Constant):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lazyten.codegen.targets.cp_async import CUDA_COPIES
+from lazyten.codegen.targets.ldmatrix import CUDA_MATRICES
 from lazyten.codegen.targets.native_half import CUDA_HALVES, OPENCL_HALVES
 
 
@@ -16,27 +17,29 @@ class Dialect:
     """One dialect of C. A runtime in another package may bring one of its own.
 
     name: what a target's `language` calls it. head: lines that every program begins with. float64:
-    lines that it needs to use doubles. kernel: what stands before a kernel's name. group_size: a
-    line before that for groups of {group} items, so that they fit in the registers. memory: the
-    qualifier of pointers to buffers. restrict: of a pointer that nothing else reads or writes
-    through. item: the number of the work item among all that were launched, an unsigned 64-bit
-    integer. function: the qualifier of helper functions. mulacc: a * b + c of floats. last: a
-    parameter after the buffers, where the number of the item comes so. local_item: the number of
-    the work item in its group; group: that of its group; local: the qualifier of arrays that a
-    group shares; barrier: the statement at which the items of a group wait for each other; all
-    four empty where there are no groups. load, store: a vector `kind` of lanes at a pointer `to`,
-    aligned as an element is. convert: a vector to one of type `kind`. unaligned: the type of such
-    a vector in memory, where a load or store names it. whole: the place in memory `space` of a
-    vector `kind` that is aligned to its size, at a pointer `to`; local_space: that of a group's
-    arrays; vector: one made of its elements; all three empty where scalars are read one by one.
-    lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of item
-    `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
-    cannot ask each other. warp: how many items that is.
-    call_lanes: most lanes of what built-in functions take; wider vectors are taken apart.
-    turns_signs: whether integers are compared for the greater as unsigned ones whose sign bits are
-    turned over.
-    functions: names and definitions of what text calls for 16-bit floats, where a device has them
-    (native_half.py), and for copies that go on by themselves (async_copy.py), if there are such.
+    lines that it needs to use doubles. kernel: what stands before a kernel's name; grouped: the
+    same for groups of {group} items, so that these fit in the registers, and no less than those are
+    used. memory: the qualifier of pointers to buffers. restrict: of a pointer that nothing else
+    reads or writes through. item: the number of the work item among all that were launched, an
+    unsigned 64-bit integer. function: the qualifier of helper functions. mulacc: a * b + c of
+    floats. last: a parameter after the buffers, where the number of the item comes so. local_item:
+    the number of the work item in its group; group: that of its group; local: the qualifier of
+    arrays that a group shares; barrier: the statement at which the items of a group wait for each
+    other; all four empty where there are no groups. most_declared: bytes of such arrays that a
+    kernel may declare, 0 for all; where it has more they are parts of one, `asked`, which the line
+    `ask` declares, and whose size its launch gives. load, store: a vector `kind` of lanes at a
+    pointer `to`, aligned as an element is. convert: a vector to one of type `kind`. unaligned: the
+    type of such a vector in memory, where a load or store names it. whole: the place in memory
+    `space` of a vector `kind` that is aligned to its size, at a pointer `to`; local_space: that of
+    a group's arrays; vector: one made of its elements; all three empty where scalars are read one
+    by one. lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of
+    item `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
+    cannot ask each other. warp: how many items that is. call_lanes: most lanes of what built-in
+    functions take; wider vectors are taken apart. turns_signs: whether integers are compared for
+    the greater as unsigned ones whose sign bits are turned over. functions: names and definitions
+    of what text calls for 16-bit floats, where a device has them (native_half.py), for copies that
+    go on by themselves (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), if
+    there are such.
     """
 
     name: str
@@ -49,10 +52,13 @@ class Dialect:
     function: str
     mulacc: str
     last: str = ""
-    group_size: str = ""
+    grouped: str = ""
     local_item: str = ""
     group: str = ""
     local: str = ""
+    most_declared: int = 0
+    asked: str = ""
+    ask: str = ""
     barrier: str = ""
     load: str = ""
     store: str = ""
@@ -80,7 +86,7 @@ OPENCL = Dialect(
     local_item="get_local_id(0)",
     group="get_group_id(0)",
     local="local __attribute__((aligned(16))) ",
-    group_size="__attribute__((reqd_work_group_size({group}, 1, 1)))",
+    grouped="__attribute__((reqd_work_group_size({group}, 1, 1)))\nkernel void",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     function="static ",
     mulacc="fma({a}, {b}, {c})",
@@ -118,12 +124,17 @@ CUDA = Dialect(
           "{ return __double_as_longlong(x); }"),
     float64=(),
     kernel='extern "C" __global__ void',
+    grouped='extern "C" __global__ void __launch_bounds__({group})',
     memory="",
     restrict="__restrict__ ",
     item="(blockIdx.x * (ulong)blockDim.x + threadIdx.x)",
     local_item="threadIdx.x",
     group="blockIdx.x",
     local="__shared__ __align__(16) ",
+    most_declared=48 << 10,
+    asked="lazyten_shared",
+    ask="#ifndef LAZYTEN_ON_CPU\n"
+        "extern __shared__ __align__(16) unsigned char lazyten_shared[];\n#endif",
     barrier="__syncthreads();",
     function="static __device__ inline ",
     mulacc="fma({a}, {b}, {c})",
@@ -131,7 +142,7 @@ CUDA = Dialect(
     vector="make_{kind}({elements})",
     lane_below="__shfl_down_sync({lanes}, {x}, {by})",
     lane="__shfl_sync({lanes}, {x}, {lane})",
-    functions=CUDA_HALVES + CUDA_COPIES)
+    functions=CUDA_HALVES + CUDA_COPIES + CUDA_MATRICES)
 """CUDA C++ for NVRTC, without arithmetic on vectors, to be compiled with -fmad=false."""
 
 C = Dialect(

@@ -17,6 +17,7 @@ class Generated:
     share, as arguments after the kernel's own, for the time of one launch. work_items: of each
     entry, for devices that launch many of one function. groups: of each entry, how many work items
     make a group that shares local memory, a divisor of work_items; 0 where it does not matter.
+    local: of each entry, bytes of local memory that its launch must ask for; empty for none.
     records: of the report that a checked kernel has for its last argument before those (report.py);
     0 without one. in_place: outputs and inputs, by the numbers of their arguments, that may be one
     memory. decided: the decisions alone, where they are for one nest and can be given to the
@@ -35,3 +36,4 @@ class Generated:
     records: int = 0
     in_place: tuple[tuple[int, int], ...] = ()
     decided: str = ""
+    local: tuple[int, ...] = ()

@@ -31,7 +31,9 @@ class TensorCore:
     4 * g + t; the others number the elements that an item holds. rows, columns, inner: the digits
     of m, n and k in a and b; own_rows, own_columns: of m and n in c. a, b, c: the digits of an
     item's elements, for c one of a row and one of a column. takes: the type of a and b. in_word:
-    how many of those a word of 32 bits has. function: the text of `lazyten_mma_NAME`, which takes
+    how many of those a word of 32 bits has. row, word: where a warp reads matrices of local memory
+    at once (ldmatrix.py), the digit that is a matrix's row, and those of an item's word in it and
+    of an element in that; else empty. function: the text of `lazyten_mma_NAME`, which takes
     an item's elements of c, to write to, then its words of a, then of b.
     """
 
@@ -48,6 +50,8 @@ class TensorCore:
     b: Digits
     c: tuple[str, str]
     in_word: int = 1
+    row: str = ""
+    word: Digits = ()
     function: str = ""
 
     def __str__(self) -> str:
@@ -93,7 +97,7 @@ def _mma(name: str, takes: DType, kind: str, inner: int) -> TensorCore:
                             ("cl", 2)), strides=(("g", 4), ("t", 1)),
         rows=("ah", "g"), columns=("g",), own_rows=("ch", "g"), own_columns=("t", "cl"),
         inner=("kh", "t", *low), a=("kh", "ah", *low), b=("kh", *low), c=("ch", "cl"),
-        in_word=2 if takes.is_half else 1)
+        in_word=2 if takes.is_half else 1, row="g", word=("t", *low))
     return replace(core, function=_function(
         core, f"mma.sync.aligned.m16n8k{inner}.row.col.f32.{kind}.{kind}.f32"))
 

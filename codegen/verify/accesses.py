@@ -23,6 +23,7 @@ from lazyten.codegen.instructions.instructions import (
     Function,
     Instruction,
     Load,
+    MatrixLoad,
     Store,
     Value,
     format_block,
@@ -76,6 +77,8 @@ def accesses(item: Instruction) -> Iterable[tuple[Address, tuple[Value, ...], in
     elif isinstance(item, Store):
         lanes = item.value.lanes
         yield item.address, _given(item.mask) if lanes > 1 and item.combiner is None else (), lanes
+    elif isinstance(item, MatrixLoad):
+        yield item.address, (), len(item.address.offsets)
     elif isinstance(item, Copy):
         yield item.target, _given(item.when), 1
         yield item.source, _given(item.mask, item.when), 1

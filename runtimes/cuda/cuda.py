@@ -68,7 +68,7 @@ class Module:
 class CudaFunction:
     """A kernel's function in a module, and its grid."""
 
-    __slots__ = ("address", "block", "grid", "kernel", "module")
+    __slots__ = ("address", "block", "grid", "kernel", "module", "shared")
 
     def __init__(self, context: Context, module: Module, kernel: Generated, entry: str) -> None:
         self.module, self.kernel = module, kernel
@@ -76,6 +76,9 @@ class CudaFunction:
         number = kernel.entries.index(entry)
         items = kernel.work_items[number]
         block = kernel.groups[number] or min(items, GROUP)
+        self.shared = kernel.local[number] if kernel.local else 0
+        if self.shared:
+            context.allow_shared(self.address, self.shared)
         self.grid, self.block = (-(-items // block), 1, 1), (block, 1, 1)
 
 
@@ -213,7 +216,7 @@ class CudaRuntime(PooledRuntime[int]):
         with self._reporting("a launch"):
             self._queued.append((function.kernel,))
             self.context.launch(KernelLaunch(function.address, function.grid, function.block,
-                                             buffers))
+                                             buffers, function.shared))
             if self.waits:
                 self.context.synchronize()
                 self._queued.clear()
@@ -231,13 +234,16 @@ class CudaRuntime(PooledRuntime[int]):
         largest = max(programs, key=lambda p: sum(p.generated.scratch)).name if programs else ""
 
         def launch_all(buffers: Sequence[int]) -> None:
-            handles = self.workspace([scratch] if scratch else [], largest)
+            handles = self.workspace([scratch], largest) if scratch else [0]
             try:
-                with self._lock, self._reporting("a sequence of launches"):
+                with self._lock:
+                    self.context.use()
                     self._queued.append(kernels)
-                    graphs.launch((*(handles or [0]), *buffers))
+                    graphs.launch((*handles, *buffers))
+            except DriverError as error:
+                raise self._explained("a sequence of launches", error) from error
             finally:
-                for handle in handles:
+                for handle in handles if scratch else ():
                     self.free(handle)
         return launch_all
 

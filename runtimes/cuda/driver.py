@@ -53,7 +53,7 @@ class Properties:
     """What a GPU has.
 
     architecture: 90 for compute capability 9.0. memory: bytes. local_memory: bytes of shared memory
-    that a block gets without asking for more. registers: 32-bit ones of a multiprocessor. l2: bytes
+    that a block can ask for. registers: 32-bit ones of a multiprocessor. l2: bytes
     of the cache that all share.
     """
 
@@ -135,7 +135,7 @@ def properties(number: int) -> Properties:
         name=_name(device),
         architecture=10 * value("COMPUTE_CAPABILITY_MAJOR") + value("COMPUTE_CAPABILITY_MINOR"),
         memory=int(call("cuDeviceTotalMem", device)),
-        local_memory=value("MAX_SHARED_MEMORY_PER_BLOCK"),
+        local_memory=value("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
         most_threads=value("MAX_THREADS_PER_BLOCK"),
         warp=value("WARP_SIZE"),
         registers=value("MAX_REGISTERS_PER_BLOCK"),
@@ -145,16 +145,18 @@ def properties(number: int) -> Properties:
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """A function with its blocks, threads of a block, and the addresses that are its arguments."""
+    """A function with its blocks, threads of a block, the addresses that are its arguments, and
+    bytes of shared memory besides what it declares."""
 
     function: int
     grid: Size
     block: Size
     addresses: Sequence[int]
+    shared: int = 0
 
 
 class Parameters:
-    """The arguments of a launch as the driver takes them; alive while it reads them."""
+    """Arguments of launches as the driver takes them; alive while it reads them."""
 
     __slots__ = ("at", "pointers", "values")
 
@@ -164,6 +166,22 @@ class Parameters:
         start = ctypes.addressof(self.values)
         self.pointers = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))
         self.at = ctypes.addressof(self.pointers)
+
+
+class PreparedLaunch:
+    """A kernel that is queued again and again, with other arguments. For one thread at a time."""
+
+    __slots__ = ("given", "parameters")
+
+    def __init__(self, launch: KernelLaunch, stream: Any) -> None:
+        self.parameters = Parameters(launch.addresses)
+        self.given = (launch.function, *launch.grid, *launch.block, launch.shared, stream,
+                      self.parameters.at, 0)
+
+    def queue(self, addresses: Sequence[int]) -> None:
+        """Queue the kernel on these addresses, which the driver reads at once."""
+        self.parameters.values[:] = addresses
+        call("cuLaunchKernel", *self.given)
 
 
 class Context:
@@ -219,11 +237,14 @@ class Context:
         """A kernel of a module."""
         return int(call("cuModuleGetFunction", module, name.encode()))
 
+    def allow_shared(self, function: int, nbytes: int) -> None:
+        """Let launches of a kernel ask for so much shared memory."""
+        which = api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        call("cuFuncSetAttribute", function, which, nbytes)
+
     def launch(self, launch: KernelLaunch) -> None:
         """Queue a kernel."""
-        parameters = Parameters(launch.addresses)
-        call("cuLaunchKernel", launch.function, *launch.grid, *launch.block, 0, self.stream,
-             parameters.at, 0)
+        PreparedLaunch(launch, self.stream).queue(launch.addresses)
 
     # ---- events and the stream ----
 
@@ -275,6 +296,7 @@ class Context:
             node.func = launch.function
             node.gridDimX, node.gridDimY, node.gridDimZ = launch.grid
             node.blockDimX, node.blockDimY, node.blockDimZ = launch.block
+            node.sharedMemBytes = launch.shared
             node.kernelParams = parameters.at
             before = [call("cuGraphAddKernelNode", graph, before, len(before), node)]
         return before[0]

@@ -13,7 +13,7 @@ from typing import Any
 from weakref import finalize
 
 from lazyten.runtimes.contract import LoadedProgram
-from lazyten.runtimes.cuda.driver import Context, KernelLaunch, Size
+from lazyten.runtimes.cuda.driver import Context, KernelLaunch, PreparedLaunch, Size
 from lazyten.runtimes.memory.allocator import GRAIN
 from lazyten.storage.device import Argument
 
@@ -27,17 +27,23 @@ Addresses = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A function, and its arguments as positions in a table of addresses, with what to add."""
+    """A function with what its launch says, and its arguments as positions in a table of addresses,
+    with what to add."""
 
     function: int
     grid: Size
     block: Size
+    shared: int
     arguments: tuple[Argument, ...]
+
+    def addresses(self, table: Sequence[int]) -> list[int]:
+        """The arguments, with these addresses."""
+        return [table[n] + offset for n, offset in self.arguments]
 
     def on(self, table: Sequence[int]) -> KernelLaunch:
         """The launch on these addresses."""
-        return KernelLaunch(self.function, self.grid, self.block,
-                            [table[n] + offset for n, offset in self.arguments])
+        return KernelLaunch(self.function, self.grid, self.block, self.addresses(table),
+                            self.shared)
 
 
 Stages = tuple[tuple[tuple[Step, ...], ...], ...]
@@ -57,7 +63,8 @@ def stages_of(launches: Sequence[Sequence[tuple[LoadedProgram, Sequence[Argument
                 scratch.append(Argument(0, used))
                 used += -(-nbytes // GRAIN) * GRAIN
             given = (*(Argument(n + 1, offset) for n, offset in arguments), *scratch)
-            chains.append(tuple(Step(f.address, f.grid, f.block, given) for f in program.functions))
+            chains.append(tuple(Step(f.address, f.grid, f.block, f.shared, given)
+                                for f in program.functions))
         stages.append(tuple(chains))
         most = max(most, used)
     return tuple(stages), most
@@ -74,6 +81,7 @@ class GraphCache:
                  dead: deque[Any]) -> None:
         self.context, self.stages, self.programs, self.dead = context, stages, programs, dead
         self.steps = [step for stage in stages for chain in stage for step in chain]
+        self._prepared: list[PreparedLaunch] = []
         self._graphs: OrderedDict[Addresses, Any] = OrderedDict()
         self._seen: OrderedDict[Addresses, None] = OrderedDict()
         finalize(self, _drop_all, self._graphs, dead).atexit = False
@@ -84,8 +92,11 @@ class GraphCache:
         if graph is not None:
             self.context.launch_graph(graph)
             return
-        for step in self.steps:
-            self.context.launch(step.on(table))
+        if not self._prepared:
+            self._prepared = [PreparedLaunch(step.on(table), self.context.stream)
+                              for step in self.steps]
+        for step, prepared in zip(self.steps, self._prepared, strict=True):
+            prepared.queue(step.addresses(table))
 
     def _graph(self, table: Addresses) -> Any:
         """The graph for these addresses; None the first time."""

@@ -114,7 +114,7 @@ def test_programs_of_a_launch_have_scratch_memory_of_their_own() -> None:
     from lazyten.runtimes.cuda.graphs import stages_of
 
     def program(*scratch: int) -> Any:
-        function = SimpleNamespace(address=1, grid=(1, 1, 1), block=(1, 1, 1))
+        function = SimpleNamespace(address=1, grid=(1, 1, 1), block=(1, 1, 1), shared=0)
         return SimpleNamespace(generated=SimpleNamespace(scratch=scratch), functions=[function] * 2)
     given = [Argument(0), Argument(2, 8)]
     stages, scratch = stages_of([[(program(100, 600), given), (program(), given)],

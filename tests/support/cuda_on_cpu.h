@@ -37,6 +37,7 @@ static const int warpSize = 32;
 
 extern "C" __attribute__((weak, visibility("hidden"))) char __start_cuda_shared[];
 extern "C" __attribute__((weak, visibility("hidden"))) char __stop_cuda_shared[];
+static unsigned char *lazyten_shared;  // what a launch asks for; a page that may not be touched is behind
 
 namespace cuda_on_cpu {
 
@@ -176,9 +177,12 @@ static std::vector<unsigned> in_order(unsigned count, unsigned seed) {
   return order;
 }
 
+static unsigned asked;  // bytes at lazyten_shared
+
 static void run_block(unsigned seed, Failure &failure) {
   if (__start_cuda_shared)
     memset(__start_cuda_shared, 0xff, __stop_cuda_shared - __start_cuda_shared);
+  memset(lazyten_shared, 0xff, asked);
   unsigned count = blockDim.x * blockDim.y * blockDim.z;
   threads.assign(count, Thread());
   for (unsigned i = 0; i < count; ++i) {
@@ -212,10 +216,15 @@ static void run_block(unsigned seed, Failure &failure) {
 
 // All blocks of a launch; the message if the program does what CUDA does not allow, or "".
 static const char *run_grid(void (*call)(void **), void **given, dim3 grid, dim3 block,
-                            unsigned seed) {
+                            unsigned shared, unsigned seed) {
   static Failure failure;
   failure = Failure();
-  body = call, arguments = given, gridDim = grid, blockDim = block;
+  body = call, arguments = given, gridDim = grid, blockDim = block, asked = shared;
+  const unsigned page = 1 << 16, size = (shared + page - 1) / page * page;
+  unsigned char *space = (unsigned char *)mmap(nullptr, size + page, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mprotect(space + size, page, PROT_NONE);
+  lazyten_shared = space + size - shared;
   unsigned count = grid.x * grid.y * grid.z;
   for (unsigned i : in_order(count, seed)) {
     blockIdx = {i % grid.x, i / grid.x % grid.y, i / (grid.x * grid.y)};
@@ -225,6 +234,7 @@ static const char *run_grid(void (*call)(void **), void **given, dim3 grid, dim3
       break;
     }
   }
+  munmap(space, size + page);
   return failure.text;
 }
 
@@ -334,6 +344,23 @@ static void mma(int line, float (*decode)(uint32_t), float &d0, float &d1, float
   }
 }
 
+// Matrices of 8 rows of 16 bytes; the address of lane 8 * j + i is that of row i of matrix j (PTX ISA,
+// ldmatrix). A lane gets a word of each: of 16-bit elements, two of row lane / 4 or, transposed, of
+// that column.
+template <int count, bool transposed>
+static void load_matrices(int line, uint32_t *const (&words)[count], const void *from) {
+  if (lane() < 8 * count) misaligned |= (uintptr_t)from % 16 != 0;
+  Exchange<const unsigned short *> lanes(line, ~0u, (const unsigned short *)from);
+  for (int j = 0; j < count; ++j) {
+    unsigned short pair[2];
+    for (int i = 0; i < 2; ++i) {
+      int row = lane() / 4, column = lane() % 4 * 2 + i;
+      pair[i] = transposed ? lanes[8 * j + column][row] : lanes[8 * j + row][column];
+    }
+    *words[j] = pair[0] | (uint32_t)pair[1] << 16;
+  }
+}
+
 }  // namespace cuda_on_cpu
 
 // What g++ has the program call with -fsanitize=alignment.
@@ -347,6 +374,24 @@ void __ubsan_handle_type_mismatch_v1(void *, void *) { cuda_on_cpu::misaligned =
   cuda_on_cpu::mma<2>(__LINE__, cuda_on_cpu::from_bf16, __VA_ARGS__)
 #define lazyten_mma_m16n8k8_tf32(...) \
   cuda_on_cpu::mma<1>(__LINE__, cuda_on_cpu::from_tf32, __VA_ARGS__)
+
+// (a word of each matrix, place of a row), by all lanes of a warp.
+#define MATRICES(name, transposed) \
+  static inline void lazyten_matrices_1##name(int line, uint32_t &a, const void *from) \
+    { cuda_on_cpu::load_matrices<1, transposed>(line, {&a}, from); } \
+  static inline void lazyten_matrices_2##name(int line, uint32_t &a, uint32_t &b, const void *from) \
+    { cuda_on_cpu::load_matrices<2, transposed>(line, {&a, &b}, from); } \
+  static inline void lazyten_matrices_4##name(int line, uint32_t &a, uint32_t &b, uint32_t &c, \
+                                              uint32_t &d, const void *from) \
+    { cuda_on_cpu::load_matrices<4, transposed>(line, {&a, &b, &c, &d}, from); }
+MATRICES(, false)
+MATRICES(_transposed, true)
+#define lazyten_matrices_1(...) lazyten_matrices_1(__LINE__, __VA_ARGS__)
+#define lazyten_matrices_2(...) lazyten_matrices_2(__LINE__, __VA_ARGS__)
+#define lazyten_matrices_4(...) lazyten_matrices_4(__LINE__, __VA_ARGS__)
+#define lazyten_matrices_1_transposed(...) lazyten_matrices_1_transposed(__LINE__, __VA_ARGS__)
+#define lazyten_matrices_2_transposed(...) lazyten_matrices_2_transposed(__LINE__, __VA_ARGS__)
+#define lazyten_matrices_4_transposed(...) lazyten_matrices_4_transposed(__LINE__, __VA_ARGS__)
 
 // ---- cp.async --------------------------------------------------------------------------------------
 
@@ -463,9 +508,9 @@ CUDA_VECTORS(unsigned long, ulong)
 
 extern "C" const char *cuda_on_cpu_run(void (*call)(void **), void **arguments,
                                        const unsigned *grid, const unsigned *block,
-                                       unsigned seed) {
+                                       unsigned shared, unsigned seed) {
   return cuda_on_cpu::run_grid(call, arguments, {grid[0], grid[1], grid[2]},
-                               {block[0], block[1], block[2]}, seed);
+                               {block[0], block[1], block[2]}, shared, seed);
 }
 
 // What a program ends with, for each of its kernels.

@@ -32,13 +32,13 @@ enum : Result { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 1
 namespace {
 
 typedef void (*Call)(void **);
-typedef const char *(*Run)(Call, void **, const unsigned *, const unsigned *, unsigned);
-struct Function { Call call; Run run; unsigned params; };
+typedef const char *(*Run)(Call, void **, const unsigned *, const unsigned *, unsigned, unsigned);
+struct Function { Call call; Run run; unsigned params, most_shared = 48 << 10; };
 struct Module { void *library; int file; std::vector<Function *> functions; };
 struct Event { double seconds = -1; };
 struct Launch {
   Function *function;
-  unsigned grid[3], block[3];
+  unsigned grid[3], block[3], shared;
   std::vector<uint64_t> values;
 };
 struct Node { Launch launch; std::vector<Node *> after; };
@@ -77,7 +77,7 @@ void run(const Launch &launch) {
     std::vector<void *> arguments;
     for (uint64_t &value : values) arguments.push_back(&value);
     message = launch.function->run(launch.function->call, arguments.data(), launch.grid,
-                                   launch.block, seed);
+                                   launch.block, launch.shared, seed);
     if (!message.empty()) broken = LAUNCH_FAILED;
   }
   sigaction(SIGSEGV, &segv, nullptr);
@@ -93,8 +93,9 @@ Result finish() {
   return broken;
 }
 
-Launch launch_of(Function *function, const unsigned *grid, const unsigned *block, void **params) {
-  Launch launch = {function, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, {}};
+Launch launch_of(Function *function, const unsigned *grid, const unsigned *block, unsigned shared,
+                 void **params) {
+  Launch launch = {function, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared, {}};
   for (unsigned i = 0; i < function->params; ++i) launch.values.push_back(*(uint64_t *)params[i]);
   return launch;
 }
@@ -280,12 +281,19 @@ API Result cuModuleGetFunction(Function **function, Module *module, const char *
   module->functions.push_back(*function);
   return SUCCESS;
 }
+API Result cuFuncSetAttribute(Function *function, int attribute, int value) {
+  ENTER;
+  if (attribute != 8 || value < 0 || value > 227 << 10) return INVALID_VALUE;
+  function->most_shared = value;
+  return SUCCESS;
+}
 API Result cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned, void *, void **params, void **) {
+                          unsigned by, unsigned bz, unsigned shared, void *, void **params, void **) {
   ENTER;
   if (!gx || gy > 65535 || gz > 65535 || bx * by * bz > 1024) return INVALID_VALUE;
+  if (shared > function->most_shared) return INVALID_VALUE;
   unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
-  queued.push_back([launch = launch_of(function, grid, block, params)] { run(launch); });
+  queued.push_back([launch = launch_of(function, grid, block, shared, params)] { run(launch); });
   return SUCCESS;
 }
 
@@ -295,14 +303,16 @@ API Result cuGraphCreate(Graph **graph, unsigned) { ENTER; *graph = new Graph; r
 API Result cuGraphAddKernelNode(Node **node, Graph *graph, Node *const *after, size_t count,
                                 const NodeParams *params) {
   ENTER;
-  *node = new Node{launch_of(params->function, params->grid, params->block, params->params),
+  if (params->shared > params->function->most_shared) return INVALID_VALUE;
+  *node = new Node{launch_of(params->function, params->grid, params->block, params->shared,
+                             params->params),
                    std::vector<Node *>(after, after + count)};
   graph->nodes.push_back(*node);
   return SUCCESS;
 }
 API Result cuGraphAddEmptyNode(Node **node, Graph *graph, Node *const *after, size_t count) {
   ENTER;
-  *node = new Node{{nullptr, {}, {}, {}}, std::vector<Node *>(after, after + count)};
+  *node = new Node{{nullptr, {}, {}, 0, {}}, std::vector<Node *>(after, after + count)};
   graph->nodes.push_back(*node);
   return SUCCESS;
 }

@@ -133,9 +133,10 @@ def test_aligned_neighbours_are_one_copy_of_16_bytes() -> None:
 def test_products_are_copied_ahead_where_the_device_can(dtype: dt.DType) -> None:
     sink = merge_ranges(lower(product(dtype, 4096, 4096, 4096)))
     assert "2 buffers" not in str(decide_grid(Model(sink, GPU)))
-    found = decide_grid(Model(sink, ASYNC))
-    assert [s.buffers for s in found.staged] == [2, 2]
-    assert parse(str(found), sink, ASYNC) == found
+    target = replace(ASYNC, local_memory=227 << 10)
+    found = decide_grid(Model(sink, target))
+    assert all(s.buffers >= 2 for s in found.staged) and len(found.staged) == 2
+    assert parse(str(found), sink, target) == found
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -18,7 +18,8 @@ from numpy.testing import assert_array_equal
 from slow_rows import slow_but
 from tensor_core_kernels import CORES, GPU, product
 
-from lazyten.codegen.gpu.gpu import MOST_COPIES, decide_grid
+from lazyten.codegen.gpu.gpu import decide_grid
+from lazyten.codegen.gpu.local_memory import MOST_COPIES
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.model.cpu_model import Model
@@ -95,6 +96,49 @@ def test_the_instructions_compile(core: str, architecture: str) -> None:
     made = generate(replace(product(CORES[core], 128, 128, 128), decisions=Given(text)), GPU)
     program = "\n".join([*made.declares, made.source])
     assert nvrtc.compile_cuda(program, [f"-arch={architecture}", "-fmad=false"])
+
+
+STAGED = ("tensor(i0, i1, r0.2: {core}) tile(i0:2, i1:2) local(i0:2, i1:2) group(r0.2:32) "
+          "stage(argument 1, local, {n} buffers) stage(argument 2, local, {n} buffers) "
+          "parallel(i0*i1:1)")
+
+
+@pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
+def test_rows_in_local_memory_are_read_by_matrices(transposed: str) -> None:
+    given = Given(STAGED.format(core="m16n8k16_f16", n=2))
+    source = generate(replace(product(dt.float16, 128, 128, 128, transposed), decisions=given),
+                      replace(GPU, async_copies=True)).source
+    turned = ("a" in transposed) * 2 + ("b" not in transposed)
+    assert source.count("lazyten_matrices_4") == 2 + 1  # two blocks of 16 rows, two of 8 columns
+    assert source.count("lazyten_matrices_4_transposed") == turned
+    assert not re.search(r"ushort\d? x\d+ = \*?\(?\(?l\d", source)
+
+
+def test_what_is_in_no_rows_is_read_element_by_element() -> None:
+    text = STAGED.format(core="m16n8k16_f16", n=1).replace(", 1 buffers", "")
+    given = Given(text.replace("stage(argument 2, local) ", ""))
+    source = generate(replace(product(dt.float16, 128, 128, 128), decisions=given), GPU).source
+    assert source.count("lazyten_matrices_4(") == 2 == source.count("lazyten_matrices")
+    assert re.search(r"ushort x\d+ = p2\[", source)
+
+
+@needs_compiler
+def test_groups_have_more_local_memory_than_kernels_may_declare() -> None:
+    given = Given(STAGED.format(core="m16n8k16_f16", n=2).replace("2 buffers", "4 buffers").replace(
+        "tile(i0:2, i1:2) local(i0:2, i1:2)", "tile(i0:2, i1:4) local(i0:4, i1:2)"))
+    kernel = replace(product(dt.float16, 256, 128, 128), decisions=given)
+    target = replace(GPU, async_copies=True, local_memory=227 << 10)
+    made = generate(kernel, target)
+    assert made.local and made.local[0] > 48 << 10 and "__shared__" not in made.source
+    assert not generate(replace(kernel, decisions=Given(STAGED.format(core="m16n8k16_f16", n=2))),
+                        target).local
+    a, b = (np.random.default_rng(i).integers(-1, 2, shape).astype(np.float16)
+            for i, shape in enumerate(((256, 128), (128, 128))))
+    for order in ORDERS:
+        cuda_on_cpu.run_in_order(order)
+        (out,), = run_all(cuda_on_cpu.NAME, [kernel], [[a, b]])
+        assert_array_equal(ops.decode(out, dt.float16).reshape(256, 128), a @ b)
+    cuda_on_cpu.run_in_order(0)
 
 
 def test_a_product_of_halves_is_given_to_tensor_cores_and_one_of_floats_is_not() -> None:

@@ -13,6 +13,7 @@ import cuda_on_cpu
 import numpy as np
 import pytest
 from c_kernels import leaf
+from decided_kernels import kernels_of
 from golden_text import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -259,3 +260,16 @@ def test_row_kernel_text(golden: Golden) -> None:
     kernel = case(lambda a: a / a.sum(1, keepdim=True), zeros(30, 100)).kernel
     made = generate(replace(kernel, decisions=Given("local(i1:32, r0.1:32) parallel(i0:1)")), GPU)
     assert "\n".join([made.loops, "", made.source, ""]) == golden
+
+
+def test_rows_that_fit_are_read_and_computed_once() -> None:
+    x = lt.tensor(np.zeros((1024, 1024), np.float32)).realize()
+    kernel, = kernels_of(x.softmax(1))
+    held = generate(kernel, GPU)
+    assert "unroll(" in held.decided and "tile(" in held.decided
+    size = int(re.search(r"local\(i1:(\d+)", held.decided)[1])
+    exponent = "<< 23u"  # one in each exp
+    assert held.source.count(exponent) == 1024 // size  # not again for what is stored
+    again = generate(replace(kernel, decisions=Given(
+        "local(i1:64, r0.1:64, r1.1:64) parallel(i0:1)")), GPU)
+    assert again.source.count(exponent) == 2 and again.source.count("for (uint") == 3

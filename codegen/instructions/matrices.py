@@ -1,0 +1,140 @@
+"""How linearize multiplies by tensor cores: the loops of a MATRIX, and what items hold of operands.
+
+An operand that is in local memory may be there in rows of 16 aligned bytes. Then a warp reads it by
+matrices of eight such rows: each of the first items gives the place of a row, and all get the words
+that the instruction wants (MatrixLoad). What is anywhere else is read element by element.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from lazyten.codegen.instructions.accumulation import Accumulation
+from lazyten.codegen.instructions.congruence import congruence_of
+from lazyten.codegen.instructions.instructions import Address, Value
+from lazyten.codegen.instructions.memory import Memory
+from lazyten.codegen.instructions.scopes import Env, assignments
+from lazyten.codegen.instructions.vector_access import MOST_BYTES
+from lazyten.codegen.targets.tensor_cores import TensorCore
+from lazyten.ir.node import Node, index, ranges_of, substitute
+from lazyten.ir.ops import Op
+from lazyten.symbolic.affine import affine
+
+ROWS = 8
+"""Of a matrix that is read at once."""
+TOGETHER = (4, 2, 1)
+"""Matrices that one instruction reads."""
+
+Held = Callable[[Env], Sequence[Value]]
+"""What an item holds of an operand for one instance of the instruction."""
+
+
+class Rows(NamedTuple):
+    """Where rows of matrices are: elements from one to the next, whether a matrix is wanted with
+    rows and columns exchanged, and the position of the first row: terms and a constant."""
+
+    step: int
+    transposed: bool
+    terms: dict[Node, int]
+    offset: int
+
+
+class Matrices(Memory, Accumulation):
+    """Emits MATRIX nodes."""
+
+    def _multiply(self, node: Node) -> None:
+        """The loops of a MATRIX, with the elements of the result that an item holds carried."""
+        self.done.add(node)
+        a, b, first, second, *ranges = node.src
+        nest = self._nest(node, ranges)
+        held = assignments([first, second])
+        tiles = assignments(r for r in self.unrolled[node] if r not in (first, second))
+        sides = [self._operand(node.arg, side, tiles) for side in (a, b)]
+        found = []
+        for tile in tiles:
+            values = [side(tile) for side in sides]
+
+            def step(so_far: list[Value],
+                     values: list[Sequence[Value]] = values) -> list[Value]:
+                return self.build.matrix(node.arg, values[0], values[1], so_far)
+            found.append(self._carry(node.dtype, Op.ADD, nest, 1, step, len(held)))
+        self._close_nest(nest)
+        for tile, results in zip(tiles, found, strict=True):
+            for own, result in zip(held, results, strict=True):
+                env = tile | own
+                self.values[node, tuple(env[r] for r in self.unrolled[node])] = result
+
+    def _operand(self, core: TensorCore, side: Node, tiles: Sequence[Env]) -> Held:
+        """What an item holds of one operand, for each of the tiles: words or elements."""
+        own = [r for r in self.unrolled[side] if r not in tiles[0]]
+        inside = [core.range(d) for d in core.word]
+        rows = rows_of(core, side)
+        if rows is None:
+            self._need(side)
+            return lambda tile: [self._value(side, tile | env) for env in assignments(own)]
+        beside = [r for r in self.unrolled[side] if r in tiles[0]]
+        within = [r for r in own if r not in inside]
+        words = self._words(side, rows, assignments([*beside, *within]))
+        each = len(assignments(within))
+        first = {tuple(env.values()): i * each for i, env in enumerate(assignments(beside))}
+
+        def held(tile: Env) -> Sequence[Value]:
+            start = first[tuple(tile[r] for r in beside)]
+            return words[start:start + each]
+        return held
+
+    def _words(self, load: Node, rows: Rows, instances: Sequence[Env]) -> list[Value]:
+        """An item's word of the matrix of each instance."""
+        for needed in (load.src[0], *(t for t in rows.terms if t in self.loaded)):
+            self._need(needed)
+        staged = self._value(load.src[0], {})
+        width = MOST_BYTES // load.dtype.itemsize
+        places = [self._sum(rows.terms, rows.offset, env) for env in instances]
+        found: list[Value] = []
+        while len(found) < len(instances):
+            base, offset = places[len(found)]
+            rest = [place - offset for _, place in places[len(found):]]
+            steps = next(steps for n in TOGETHER if (steps := _steps(rest[:n], n)) is not None)
+            item = self.build.scale(self.build.item(1, ROWS), rows.step)
+            for i, step in enumerate(steps):
+                digit = self.build.item(ROWS << i, 2)
+                item = self.build.add(item, self.build.scale(digit, step))
+            start = item if base is None else self.build.add(item, base)
+            address = Address(self.arrays[load.src[0]], start, offset, tuple(range(width)),
+                              is_local=True)
+            found += self.build.load_matrices(address, 1 << len(steps), rows.transposed, staged)
+        return found
+
+
+def rows_of(core: TensorCore, operand: Node) -> Rows | None:
+    """The rows of 16 aligned bytes of an operand in local memory; None if it is not in such."""
+    if not core.row or operand.op is not Op.LOAD or operand.src[0].op is not Op.STAGE \
+            or len(operand.src) > 2:
+        return None
+    digits = [core.range(d) for d in (core.row, *core.word)]
+    known, offset = affine(operand.src[1])
+    row, *steps = (known.get(d, 0) for d in digits)
+    terms = {t: factor for t, factor in known.items() if t not in digits}
+    if any(d in ranges_of([t]) for t in terms for d in digits):
+        return None
+    along = [core.in_word, 1][:len(steps)]
+    width = MOST_BYTES // operand.dtype.itemsize
+    if steps == along:
+        step, transposed = row, False
+    elif row == 1 and steps == [n * steps[-1] for n in along] and core.in_word > 1:
+        step, transposed = steps[-1], True
+    else:
+        return None
+    start, = substitute([operand.src[1]], {d: index(0) for d in digits})
+    aligned = step % width == 0 and congruence_of(start).is_multiple(width)
+    return Rows(step, transposed, terms, offset) if aligned else None
+
+
+def _steps(places: Sequence[int], count: int) -> list[int] | None:
+    """Of so many places, the first of which is 0, the step of each digit of their number; None
+    where there are none."""
+    if len(places) < count:
+        return None
+    steps = [places[1 << i] for i in range(count.bit_length() - 1)]
+    sums = [sum(step for i, step in enumerate(steps) if n >> i & 1) for n in range(count)]
+    return steps if sums == list(places) else None
