@@ -128,6 +128,53 @@ def test_memory_of_inputs_takes_what_is_like_the_last_and_nothing_else() -> None
     np.testing.assert_array_equal(model([x])[0], 2 * x)
 
 
+def test_calls_with_arrays_of_known_shapes_make_no_tensors(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs are arrays of their own: results, views of them, inputs, constants."""
+    model = loaded([node("Add", "x w", "s"), node("Transpose", "s", "t"),
+                    node("Greater", "x w", "b"), node("Identity", "w", "c")],
+                   [value("x", ["n", 2])], [array("w", [1, 2], np.float32)], "s t x b c")
+    calls = [rand(3, 2), rand(5, 2)]
+    for x in calls * 3:
+        model([x])
+    for _ in range(4):
+        assert [y.shape for y in model([rand(0, 2)])] == [(0, 2), (2, 0), (0, 2), (0, 2), (2,)]
+    made = []
+    new = lt.Tensor._view
+
+    def counted(*given: Any) -> Any:
+        made.append(given)
+        return new(*given)
+    monkeypatch.setattr(lt.Tensor, "_view", staticmethod(counted))
+    for x in [*calls, *(np.float32(-1) - x for x in calls), calls[0]]:
+        w = np.array([1, 2], np.float32)
+        wanted = [x + w, (x + w).T, x, x > w, w]
+        for _ in range(2):
+            found = model([x])
+            for have, want in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(have, want)
+                assert have.dtype == want.dtype and have.flags.owndata and have.flags.writeable
+                have[:] = 7
+    assert not made
+
+
+def test_calls_with_arrays_look_at_indices_and_at_settings() -> None:
+    model = loaded([node("Gather", "w i", "r"), node("Log", "r", "y")], [value("i", [2], INT64)],
+                   [array("w", [1, 2, 0], np.float32)], "y")
+    inside = np.array([1, 0])
+    for _ in range(4):
+        np.testing.assert_allclose(model([inside])[0], np.log([2, 1]), rtol=1e-6)
+    with pytest.raises(lt.IndexingError, match="3"):
+        model([np.array([0, 3])])
+    np.testing.assert_allclose(model([inside])[0], np.log([2, 1]), rtol=1e-6)
+    with lt.check("nan"):
+        assert model([np.array([0, 2])])[0][0] == 0
+        with pytest.raises(lt.LazytenError):
+            loaded([node("Log", "x", "y")], [value("x", [2])])([np.array([-1, 1], np.float32)])
+    traced = lt.func.vmap(lambda i: model([i])[0])(lt.tensor([[1, 0], [0, 1]]))
+    np.testing.assert_allclose(traced.numpy(), np.log([[2, 1], [1, 2]]), rtol=1e-6)
+
+
 def test_threads_that_call_a_model_have_memory_of_their_own() -> None:
     from concurrent.futures import ThreadPoolExecutor
     model = loaded([node("Mul", "x x", "y")], [value("x", [8])])
