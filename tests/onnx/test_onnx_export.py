@@ -143,8 +143,25 @@ def test_bits_of_floats_are_exact(real: str, whole: str) -> None:
         np.testing.assert_array_equal(lt.onnx.load(proto)([given])[0].view(whole), x.view(whole))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_floor_division_of_floats_and_its_rest_are_right(dtype: str) -> None:
+    """Also of what is infinite, of large quotients, and by 0."""
+    runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    some = np.array([0, .1, -.1, .3, 1, -1, 2.5, -2.5, 7, 12345.6, -6e4, np.inf, -np.inf, np.nan])
+    x, y = (v.ravel().astype(dtype) for v in np.meshgrid(some, some))
+
+    def parts(a: lt.Tensor, b: lt.Tensor) -> list[lt.Tensor]:
+        return [a // b, a % b, a // 2, a % -3, a.floor(), b.ceil()]
+    wanted = parts(lt.tensor(x), lt.tensor(y))
+    proto = lt.onnx.export(parts, [lt.tensor(x), lt.tensor(y)], input_names=["x", "y"])
+    session = runtime.InferenceSession(proto.SerializeToString())
+    for found in (session.run(None, {"x": x, "y": y}), lt.onnx.load(proto)([x, y])):
+        for have, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(have, want.numpy(), rtol=np.finfo(dtype).eps)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("function", "words"), [
-    (lambda x: x * x.sum().item(), "looks at a value"),
+    (lambda x: x * x.sum().item(), "looks at a value.*inside a function that is exported"),
     (lambda x: x if x.sum() > 0 else -x, "looks at a value"),
     (lambda x: x + lt.rand(3), "random numbers"),
     (lambda x: None, "returns no tensor"),

@@ -27,6 +27,7 @@ class _Listener(Listener):
     """What a file cannot do is an error; nothing else matters."""
 
     without_bits = True
+    inside = "a function that is exported, which is recorded without values"
 
     def __init__(self, of_any_size: bool) -> None:
         super().__init__()
