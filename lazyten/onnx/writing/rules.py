@@ -171,8 +171,8 @@ def _divided(w: Writer, term: Term, names: list[str]) -> str:
 
 
 def _divided_floats(w: Writer, term: Term, a: str, b: str) -> str:
-    """The same of floats, as NumPy has it: the rest towards 0, which is exact, and what lacks to one
-    of the divisor's sign."""
+    """The same of floats, as NumPy has it: of the exact rest towards 0, and what that lacks to have
+    the divisor's sign."""
     rank, divisor = len(term.shape), term.src[1]
     zero = w.scalar(0, term, rank)
     if term.op is Op.IDIV and divisor.op is Op.CONST and divisor.value == 1:
