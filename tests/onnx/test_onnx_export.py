@@ -165,6 +165,7 @@ def test_floor_division_of_floats_and_its_rest_are_right(dtype: str) -> None:
     (lambda x: x if x.sum() > 0 else -x, "looks at a value"),
     (lambda x: x + lt.rand(3), "random numbers"),
     (lambda x: None, "returns no tensor"),
+    (lambda x: lt.complex(x, x), "no complex numbers"),
     (lambda x: x.to(lt.float8_e5m2), "float8_e5m2 values are not exported"),
     (lambda x: x.half().bitcast(lt.int16), "bits of float16 as int16 are not"),
     (3, "give a function")])
@@ -178,6 +179,22 @@ def test_a_layer_that_trains_is_refused_and_stays_as_it_is() -> None:
     with pytest.raises(lt.ArgumentError, match=r"model\.eval"):
         lt.onnx.export(model, lt.randn(4, 3))
     assert model.running_mean.tolist() == [0, 0, 0] and model.running_var.tolist() == [1, 1, 1]
+
+
+def test_weights_that_no_message_holds_stand_beside_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lazyten.onnx.writing import exporting
+    monkeypatch.setattr(exporting, "MOST_BYTES", 1 << 12)
+    model, x = nn.Linear(64, 64), lt.randn(2, 64)
+    with pytest.raises(lt.ArgumentError, match="give a path"):
+        lt.onnx.export(model, x)
+    for _ in range(2):  # what was there before goes
+        lt.onnx.export(model, x, tmp_path / "net.onnx")
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert sizes.keys() == {"net.onnx", "net.onnx.data"}
+    assert sizes["net.onnx"] < 1 << 11 and 1 << 14 <= sizes["net.onnx.data"] < 1 << 15
+    found = lt.onnx.load(tmp_path / "net.onnx")([x])[0]
+    np.testing.assert_allclose(found.numpy(), model(x).numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_names_are_one_for_each() -> None:
