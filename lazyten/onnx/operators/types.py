@@ -39,11 +39,19 @@ def converted(array: Array, dtype: np.dtype[Any], saturate: int, round_mode: str
         wide = np.array([float(x) if dtype.kind not in "iu" else int(x) for x in array.ravel()])
         return wide.reshape(array.shape).astype(dtype)
     if dtype.name == "float8_e8m0fnu":
-        return numpy_helper.to_float8e8m0(array.astype(np.float32), bool(saturate),
-                                          round_mode).astype(dtype)
+        return _powers_of_two(array.astype(np.float32), dtype, bool(saturate), round_mode)
     if dtype.name in F8 and saturate:
         return numpy_helper.saturate_cast(array, dtype)
     return array.astype(dtype)
+
+
+def _powers_of_two(array: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str) -> Array:
+    """Floats as powers of two; what is infinite or too small as the last one, if it saturates."""
+    found: Array = numpy_helper.to_float8e8m0(array, saturate, round_mode).astype(dtype)
+    if saturate:
+        found[array == np.inf] = 2.0**127
+        found[(array >= 0) & (array <= 2.0**-127)] = 2.0**-127
+    return found
 
 
 def _texts(array: Array) -> Array:
