@@ -65,15 +65,14 @@ class Model:
         are not what the model says.
         """
         given = self._named(inputs)
-        if any(isinstance(x, lt.Tensor) for x in given.values()):
-            feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
-            return [x.tensor(self._device) if isinstance(x, Constant) and is_plain(x) else
-                    x.array if isinstance(x, Constant) else x for x in self._program(feeds)]
         found = self._direct.run(given)
         if found is not None:
             return found
         feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
         found = self._program(feeds)
+        if any(isinstance(x, lt.Tensor) for x in given.values()):
+            return [x.tensor(self._device) if isinstance(x, Constant) and is_plain(x) else
+                    x.array if isinstance(x, Constant) else x for x in found]
         waiting = [x for x in found if isinstance(x, lt.Tensor) and x._storage.buffer is None]
         if waiting:
             lt.realize(*waiting)

@@ -186,6 +186,32 @@ def test_threads_that_call_a_model_have_memory_of_their_own() -> None:
         assert all(pool.map(called, range(16)))
 
 
+def test_powers_that_are_known_are_those_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the base has floats which hold them, and as many axes."""
+    seen = []
+    real = lt.pow
+
+    def noted(base: Any, exponent: Any) -> Any:
+        seen.append(type(exponent) is float)
+        return real(base, exponent)
+    monkeypatch.setattr(lt, "pow", noted)
+    x = np.array([0.5, 2, 3, 0, -1, -2], np.float32)
+    for base, exponent, is_number in (
+            (x, np.float32(3), True), (x, np.float32([2]), True), (x, np.int64(3), True),
+            (x.astype(np.float64), np.float32(-1), True), (np.abs(x), np.float64(0.5), True),
+            (x, np.float32([[3]]), False), (np.abs(x), np.float64(0.1), False),
+            (x.astype(np.float16), np.float32(1e6), False), (x.astype(np.int32), np.int8(2), False),
+            (x.astype(np.int32), np.float32(2), False), (np.abs(x), np.abs(x), False)):
+        kind = helper.np_dtype_to_tensor_dtype(base.dtype)
+        model = loaded([node("Pow", "x e", "y")], [value("x", base.shape, kind)],
+                       [onnx.numpy_helper.from_array(np.asarray(exponent), "e")])
+        seen.clear()
+        with np.errstate(all="ignore"):
+            wanted = np.power(base, exponent).astype(base.dtype)
+        np.testing.assert_allclose(model([base])[0], wanted, 1e-5)
+        assert set(seen) == {is_number}, (base.dtype, exponent)
+
+
 def test_what_hangs_on_values_runs_between_programs() -> None:
     """Sizes behind it may differ in each call, and so may what follows from them."""
     model = loaded([node("NonZero", "x", "i"), node("Shape", "i", "s"), node(

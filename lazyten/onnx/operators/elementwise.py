@@ -9,7 +9,7 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.onnx.table import operator
-from lazyten.onnx.values import Value
+from lazyten.onnx.values import Array, Value, make_tensor
 from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
@@ -70,10 +70,18 @@ def modulo(a: T, b: T, *, fmod: int = 0) -> T:
     return lt.fmod(a, b) if fmod else lt.remainder(a, b)
 
 
-@operator("Pow", since=7)
-def power(base: T, exponent: T) -> T:
-    """Powers, of the base's type."""
-    return lt.pow(base, exponent).to(base.dtype)
+@operator("Pow", since=7, numbers="exponent")
+def power(base: T, exponent: T | Array) -> T:
+    """Powers, of the base's type. A float that is known is a number, as kernels compute whole
+    powers and halves of them by products and roots."""
+    if not isinstance(exponent, np.ndarray):
+        return lt.pow(base, exponent).to(base.dtype)
+    number = float(exponent.item())
+    with np.errstate(over="ignore"):
+        is_held = float(np.dtype(base.dtype.name).type(number)) == number
+    if base.dtype.is_float and is_held and exponent.ndim <= base.ndim:
+        return lt.pow(base, number)
+    return lt.pow(base, make_tensor(exponent, str(base.device))).to(base.dtype)
 
 
 @operator("BitShift")
