@@ -5,9 +5,9 @@ callers have NumPy's arrays.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,18 +45,19 @@ class _Given:
 
 
 class _Result:
-    """Reads a result. `view`: an array over the memory of the last, which often is that of the
-    next; it keeps none, so that results find theirs free."""
+    """Reads a value that is computed, by its number. `view`: an array over the memory of the last,
+    which often is that of the next; it keeps none, so that results find theirs free."""
 
-    __slots__ = ("handle", "moves", "view")
+    __slots__ = ("handle", "moves", "number", "view")
 
-    def __init__(self, moves: Moves) -> None:
-        self.moves = moves
+    def __init__(self, number: int, moves: Moves) -> None:
+        self.number, self.moves = number, moves
         self.handle: Any = None
         self.view: Array | None = None
 
-    def read(self, node: Node) -> Array:
-        """The value of a node in memory, as an array of its own."""
+    def read(self, nodes: Sequence[Node], arrays: Sequence[Array]) -> Array:
+        """The value, as an array of its own."""
+        node = nodes[self.number]
         buffer: Buffer = unshaped(node).arg
         if self.handle is not buffer.handle:
             flat = buffer.view()
@@ -67,6 +68,17 @@ class _Result:
 
     def _shown(self, flat: Array, node: Node) -> Array:
         return moved_array(flat.reshape(node.shape), self.moves)
+
+
+class _Shown(NamedTuple):
+    """Reads what is a view of an argument."""
+
+    argument: int
+    moves: Moves
+
+    def read(self, nodes: Sequence[Node], arrays: Sequence[Array]) -> Array:
+        """What is to be seen of it, as an array of its own."""
+        return moved_array(arrays[self.argument], self.moves).copy()
 
 
 class ArrayCall:
@@ -82,7 +94,9 @@ class ArrayCall:
         self.at = [(number, self.given[argument].buffer) for number, argument in replay.given]
         self.storages: list[Storage | None] = list(replay.storages)
         self.fixed = [number for number, s in enumerate(replay.storages) if s is not None]
-        self.results = [(replay.new[x.number][0], _Result(x.moves))
+        known = dict(replay.given)
+        self.results = [_Result(replay.new[x.number][0], x.moves) if x.kind == "new" else
+                        _Shown(_argument(x, known), x.moves)
                         for x in replay.captured.leaves if isinstance(x, TensorSpec)]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array] | None:
@@ -94,10 +108,12 @@ class ArrayCall:
         with self.lock:
             if self.settings != trace_key() or not replay.holds(()):
                 return None
-            for place, array in zip(self.given, arrays, strict=True):
-                place.fill(array)
-            nodes = replay.segments[0].run(self._sources(), self.storages)
-            return [result.read(nodes[number]) for number, result in self.results]
+            nodes: Sequence[Node] = ()
+            for segment in replay.segments:
+                for place, array in zip(self.given, arrays, strict=True):
+                    place.fill(array)
+                nodes = segment.run(self._sources(), self.storages)
+            return [result.read(nodes, arrays) for result in self.results]
 
     def _sources(self) -> list[Buffer]:
         found: list[Any] = [None] * len(self.storages)
@@ -111,15 +127,23 @@ class ArrayCall:
 
 
 def only_computes(replay: Replay) -> bool:
-    """Whether a captured call does nothing but compute new values, of its arguments and what is
-    always the same; all of types that are in memory as NumPy has them."""
-    captured = replay.captured
-    whole = all(isinstance(x, TensorSpec) and x.kind == "new" and not x.is_complex
-                for x in captured.leaves)
+    """Whether a captured call does nothing but compute new values, and show parts of arguments, of
+    these and what is always the same; all of types that are in memory as NumPy has them."""
+    captured, known = replay.captured, dict(replay.given)
+    whole = all(isinstance(x, TensorSpec) and not x.is_complex and
+                (x.kind == "new" or _argument(x, known) >= 0) for x in captured.leaves)
     does_more = (captured.written, captured.script, captured.afterwards, captured.gradients,
                  captured.assigned, replay.donated, replay.looked_up)
     return whole and not any(does_more) and not replay.is_joint and replay.tape is None \
-        and len(replay.segments) == 1 and all(_is_plain(n.node) for n in captured.new)
+        and len(replay.segments) <= 1 and all(_is_plain(n.node) for n in captured.new)
+
+
+def _argument(spec: TensorSpec, known: Mapping[int, int]) -> int:
+    """The argument that a result is, or shows a part of; -1 for another. known: arguments by the
+    numbers of their sources."""
+    if spec.same is not None:
+        return spec.same.argument
+    return known.get(spec.number, -1) if spec.kind == "source" else -1
 
 
 def is_plain_argument(x: Tensor) -> bool:

@@ -30,11 +30,10 @@ from lazyten.onnx.values import (
 )
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
-INPUT_BYTES = 1 << 16
-"""Bytes of an input whose memory is kept from call to call: of larger ones copying takes the time.
-"""
-KEPT = 64
-"""Shapes and types of inputs that calls are kept for; the oldest go."""
+INPUT_BYTES = 1 << 24
+"""Bytes of inputs whose memory is kept from call to call: of larger ones copying takes the time."""
+KEPT, KEPT_BYTES = 64, 1 << 26
+"""Shapes and types of inputs that calls are kept for, and bytes of all inputs; the oldest go."""
 
 
 class Model:
@@ -150,8 +149,9 @@ def _result(value: Value) -> Any:
 
 class Direct(NamedTuple):
     """A program, the inputs it takes, and the model's outputs: a number of its results, the name of
-    an input, or what is always the same."""
+    an input, or what is always the same. nbytes: of the inputs."""
 
+    nbytes: int
     call: ArrayCall
     slots: Sequence[str]
     outputs: Sequence[int | str | Array]
@@ -177,7 +177,10 @@ class DirectCalls:
 
     def keep(self, given: Mapping[str, Any], feeds: Mapping[str, Value]) -> None:
         """Note what a call has run, if it can be run for arrays. feeds: the inputs as tensors."""
-        if not given or any(not _fits(x, feeds[name]) for name, x in given.items()):
+        if not given or any(not _is_alike(x, feeds[name]) for name, x in given.items()):
+            return
+        nbytes = sum(x.nbytes for x in given.values())
+        if nbytes > INPUT_BYTES:
             return
         compiled = self.program.compiled(feeds)
         if compiled is None or compiled.program is None:
@@ -190,8 +193,8 @@ class DirectCalls:
         known = {**self.program.constants, **compiled.known}
         outputs = [to_array(known[x]) if x not in place else place[x]
                    for x in self.program.graph.outputs]
-        self._kept[_key(given)] = Direct(call, compiled.slots, outputs)
-        if len(self._kept) > KEPT:
+        self._kept[_key(given)] = Direct(nbytes, call, compiled.slots, outputs)
+        while len(self._kept) > KEPT or sum(x.nbytes for x in self._kept.values()) > KEPT_BYTES:
             self._kept.popitem(last=False)
 
 
@@ -205,10 +208,10 @@ def _key(given: Mapping[str, Any]) -> Hashable:
     return tuple(key)
 
 
-def _fits(given: Any, feed: Value) -> bool:
-    """Whether a small array was made a tensor of its own type."""
-    return type(given) is np.ndarray and given.nbytes <= INPUT_BYTES \
-        and isinstance(feed, lt.Tensor) and feed.dtype.numpy == given.dtype
+def _is_alike(given: Any, feed: Value) -> bool:
+    """Whether an array was made a tensor of its own type."""
+    return type(given) is np.ndarray and isinstance(feed, lt.Tensor) \
+        and feed.dtype.numpy == given.dtype
 
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None) -> Model:
