@@ -8,6 +8,7 @@ from onnx import numpy_helper
 
 import lazyten as lt
 from lazyten.onnx.evaluation import NeedsHost
+from lazyten.onnx.operators import on_arrays
 from lazyten.onnx.table import operator
 from lazyten.onnx.tensors import numpy_type, type_name
 from lazyten.onnx.values import TYPES, Array, Value, dtype_of
@@ -69,7 +70,7 @@ def cast_to(x: Value, dtype: np.dtype[Any], saturate: int = 1, round_mode: str =
     return converted(x, dtype, saturate, round_mode)
 
 
-@operator("Cast", since=6, foreign=True)
+@operator("Cast", since=6, foreign=True, arrays=on_arrays.cast)
 def cast(x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
     """Elements in another type."""
     return cast_to(x, numpy_type(to), saturate, round_mode)
