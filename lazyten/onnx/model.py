@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +50,13 @@ class Model:
         self._known = {x.name: x for x in graph.inputs}
         self._names = [x.name for x in self.inputs]
         self._direct = DirectCalls(self._program)
+
+    def __deepcopy__(self, memo: object) -> Model:
+        """A model with programs and memory of its own; weights, which nothing changes, are shared.
+        """
+        return Model(self._graph, self._device)
+
+    __copy__ = partialmethod(__deepcopy__, None)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{x.name}: {x.dtype.lower()} {list(x.shape or ())}" for x in self.inputs)

@@ -1,6 +1,7 @@
 """Whole models: what is compiled, what runs by itself, and real ones beside onnxruntime."""
 from __future__ import annotations
 
+import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -351,6 +352,18 @@ def test_weights_are_made_once_and_shared() -> None:
     model([rand(3, 64)])
     assert model._program.constants["w"]._tensor is first
     assert model._program.constants["w"]._array is None  # its elements are kept once
+
+
+def test_a_copy_of_a_model_shares_its_weights_and_nothing_else() -> None:
+    model = loaded([node("MatMul", "x w", "y")], [value("x", ["n", 64])],
+                   [array("w", rand(64, 64))])
+    x = rand(2, 64)
+    for _ in range(4):
+        wanted = model([x])[0]
+    for made in (copy.copy(model), copy.deepcopy(model)):
+        np.testing.assert_array_equal(made([x])[0], wanted)
+        assert made._program is not model._program
+        assert made._program.constants["w"] is model._program.constants["w"]
 
 
 def test_tensors_give_tensors_and_arrays_are_not_shared() -> None:
