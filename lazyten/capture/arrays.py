@@ -133,7 +133,7 @@ def only_computes(replay: Replay) -> bool:
     whole = all(isinstance(x, TensorSpec) and not x.is_complex and
                 (x.kind == "new" or _argument(x, known) >= 0) for x in captured.leaves)
     does_more = (captured.written, captured.script, captured.afterwards, captured.gradients,
-                 captured.assigned, replay.donated, replay.looked_up)
+                 captured.layouts, captured.assigned, replay.donated, replay.looked_up)
     return whole and not any(does_more) and not replay.is_joint and replay.tape is None \
         and len(replay.segments) <= 1 and all(_is_plain(n.node) for n in captured.new)
 

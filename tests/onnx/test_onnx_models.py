@@ -32,10 +32,11 @@ def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
 
 
 def loaded(nodes: list[Any], inputs: list[Any], initializers: Any = (), outputs: str = "y",
-           opset: int = 20) -> Any:
+           opset: int = 20, device: str | None = None) -> Any:
     graph = helper.make_graph(nodes, "g", inputs, [value(n) for n in outputs.split()],
                               initializer=initializers)
-    return lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))
+    return lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]),
+                        device=device)
 
 
 def steps(model: Any) -> list[list[str]]:
@@ -130,12 +131,13 @@ def test_memory_of_inputs_takes_what_is_like_the_last_and_nothing_else() -> None
 
 
 def test_calls_with_arrays_of_known_shapes_make_no_tensors(
-        monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Outputs are arrays of their own: results, views of them, inputs, constants."""
     model = loaded([node("Add", "x w", "s"), node("Transpose", "s", "t"),
                     node("Greater", "x w", "b"), node("Identity", "w", "c"),
                     node("Transpose", "x", "v"), node("Identity", "x", "i")],
-                   [value("x", ["n", 2])], [array("w", [1, 2], np.float32)], "s t x b c v i")
+                   [value("x", ["n", 2])], [array("w", [1, 2], np.float32)], "s t x b c v i",
+                   device=device)
     calls = [rand(3, 2), rand(50000, 2)]
     for x in calls * 3:
         model([x])
