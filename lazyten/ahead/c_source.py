@@ -80,8 +80,10 @@ def _constant(program: Program, number: int) -> str:
 
 def _values(kept: Kept, name: str) -> str:
     """An array with its first contents."""
-    array = kept.array
-    values = ", ".join(_element(x, array.dtype) for x in kept.contents.tolist()) or "0"
+    array, contents = kept.array, kept.contents
+    if array.dtype.is_float and array.dtype.bits < 32:  # C has their bits
+        contents = contents.view(f"uint{array.dtype.bits}")
+    values = ", ".join(_element(x, array.dtype) for x in contents.tolist()) or "0"
     words = values.split(" ")
     lines = (" ".join(words[i:i + IN_A_LINE]) for i in range(0, len(words), IN_A_LINE))
     body = "\n  ".join(lines)

@@ -105,6 +105,10 @@ def _arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         if isinstance(x, np.ndarray):
             raise ArgumentError(f"export: the example has a NumPy array of shape {x.shape}; give "
                                 f"lazyten.tensor(array)")
+        if isinstance(x, Tensor) and x.is_complex():
+            raise ArgumentError(f"export: the example has a complex tensor of shape "
+                                f"{tuple(x.shape)}; give its parts, lazyten.view_as_real(x), and "
+                                f"have the function take view_as_complex of them")
     return args, {}
 
 

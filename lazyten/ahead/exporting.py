@@ -15,7 +15,7 @@ from typing import Any
 from lazyten.ahead import c_source, llvm_object, wasm
 from lazyten.ahead.capturing import traced
 from lazyten.ahead.header import Form, blocks_given, header
-from lazyten.ahead.naming import check_identifier
+from lazyten.ahead.naming import check_function
 from lazyten.ahead.planning import planned
 from lazyten.ahead.program import Array, Program, Traced, contents
 from lazyten.ahead.targets import Making, making
@@ -80,8 +80,8 @@ def export(function: Callable[..., Any], example: Any, path: str | os.PathLike[s
             raise ArgumentError(f"export: {option}={given!r} must be "
                                 f"{' or '.join(map(repr, possible))}")
     form = Form(made.words, weights == "beside", workspace == "caller")
-    called = check_identifier(file.stem, "the file's name, which is the function's unless name= "
-                              "is given,") if name is None else check_identifier(name, "name=")
+    called = check_function(file.stem, "the file's name, which is the function's unless name= "
+                              "is given,") if name is None else check_function(name, "name=")
     graph = traced(function, example, called, input_names, output_names)
     program, content = _compiled(graph, form, made, file.with_suffix(".h").name)
     files = {file: content, file.with_suffix(".h"): header(program, form).encode()}

@@ -25,6 +25,13 @@ _WORDS = """
     min mulacc as_float as_uint as_double as_ulong uchar ushort uint ulong"""
 KEYWORDS = frozenset(_WORDS.split())
 """Words of C and C++, and names that programs have besides."""
+_MATH = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs
+    fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2
+    logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round
+    scalbln scalbn sin sinh sqrt tan tanh tgamma trunc"""
+FUNCTIONS = frozenset(name + kind for name in _MATH.split() for kind in ("", "f", "l"))
+"""Functions of <math.h>, which a program calls and so must not be."""
 
 
 def check_identifier(name: object, what: str) -> str:
@@ -36,6 +43,14 @@ def check_identifier(name: object, what: str) -> str:
                             f"C++, none of state, weights, workspace and memory, and none that "
                             f"begins with kernel_")
     return name
+
+
+def check_function(name: object, what: str) -> str:
+    """A name that a function of a program can have. ArgumentError for another."""
+    if name in FUNCTIONS:
+        raise ArgumentError(f"export: {what} {name!r} is a function of <math.h>, which programs "
+                            f"call: give another")
+    return check_identifier(name, what)
 
 
 def identifiers(names: Iterable[str]) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ Files, in reading order:
 - changing.py: Calls of a jitted function that differ in numbers of Python: one program, with
   inputs for them.
 - replay.py: Running a captured call again: tables of buffers, one native call, and the results.
+- arrays.py: A captured call that only computes, of arrays and to arrays: no tensor is made of
+  either.
 - donation.py: Which tensors a call of a jitted function donates: those of some arguments, by
   position or name.
 - dims.py: Sizes that vary from call to call of a jitted function: `lt.Dim`, and what is checked of

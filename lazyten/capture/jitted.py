@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
+from lazyten.capture.arrays import ArrayCall, is_plain_argument, only_computes
 from lazyten.capture.breaks import InPython, NotBegun
 from lazyten.capture.call import MARKED, Call
 from lazyten.capture.capture import record
@@ -113,6 +114,20 @@ class Jitted(Generic[P, R]):
             elif found is not None:
                 return found.result  # type: ignore[no-any-return]
         return self.function(*args, **kwargs)
+
+    def on_arrays(self, tensors: Sequence[Tensor]) -> ArrayCall | None:
+        """Does what calls with such tensors do, of arrays; None where they do more than compute, or
+        are not known well enough yet."""
+        call = Call(tuple(tensors), {})
+        if self.dims is not None or not all(map(is_plain_argument, tensors)):
+            return None
+        with self._lock:
+            kept = self._cache.get(call.key)
+            for found in [] if kept is None else kept.calls:
+                if isinstance(found, Replay) and found.checked and found.holds(call.tensors):
+                    known = only_computes(found)
+                    return ArrayCall(found, tensors, self._lock) if known else None
+        return None
 
     def _in_pieces(self, call: Call, given: Mapping[str, Given],
                    ) -> tuple[Call, Replay | InPython | None]:

@@ -143,7 +143,7 @@ class Replay:
         storages = self._storages(arguments)
         if self.written or self.donated:
             self._check_apart(storages)
-        sources = _buffers(storages)
+        sources = buffers_of(storages)
         for number in self.donated:
             _refuse_twice(sources[number])
         done = [act() for act in self.script]
@@ -267,7 +267,7 @@ def _contents(given: Placeholder | Buffer) -> Hashable:
     return given.numpy().tobytes()
 
 
-def _buffers(storages: Sequence[Storage]) -> list[Buffer]:
+def buffers_of(storages: Sequence[Storage]) -> list[Buffer]:
     """The memory of each value, computed first where it is not yet."""
     found: list[Buffer] = []
     shaped, flat = Op.RESHAPE, Op.BUFFER

@@ -2,21 +2,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partialmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import ModelProto, TensorProto
 
 import lazyten as lt
+from lazyten.capture.arrays import ArrayCall
 from lazyten.onnx.graph import Graph, Input
-from lazyten.onnx.program import Program, kind_of
+from lazyten.onnx.program import Program
 from lazyten.onnx.reader import Reader, parse
 from lazyten.onnx.tensors import NAMES, numpy_type
 from lazyten.onnx.values import (
+    Array,
     Constant,
-    InputMemory,
     Value,
     are_maps,
     describe,
@@ -27,6 +30,11 @@ from lazyten.onnx.values import (
     to_array,
 )
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+
+INPUT_BYTES = 1 << 24
+"""Bytes of inputs whose memory is kept from call to call: of larger ones copying takes the time."""
+KEPT, KEPT_BYTES = 64, 1 << 26
+"""Shapes and types of inputs that calls are kept for, and bytes of all inputs; the oldest go."""
 
 
 class Model:
@@ -41,7 +49,14 @@ class Model:
         self.outputs: tuple[str, ...] = graph.outputs
         self._known = {x.name: x for x in graph.inputs}
         self._names = [x.name for x in self.inputs]
-        self._memory = InputMemory()
+        self._direct = DirectCalls(self._program)
+
+    def __deepcopy__(self, memo: object) -> Model:
+        """A model with programs and memory of its own; weights, which nothing changes, are shared.
+        """
+        return Model(self._graph, self._device)
+
+    __copy__ = partialmethod(__deepcopy__, None)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{x.name}: {x.dtype.lower()} {list(x.shape or ())}" for x in self.inputs)
@@ -57,28 +72,19 @@ class Model:
         are not what the model says.
         """
         given = self._named(inputs)
+        found = self._direct.run(given)
+        if found is not None:
+            return found
+        feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
+        found = self._program(feeds)
         if any(isinstance(x, lt.Tensor) for x in given.values()):
-            feeds = {name: self._value(self._known[name], x) for name, x in given.items()}
             return [x.tensor(self._device) if isinstance(x, Constant) and is_plain(x) else
-                    x.array if isinstance(x, Constant) else x for x in self._program(feeds)]
-        feeds, lent = {}, {}
-        for name, x in given.items():  # what the last call had is like what was checked then
-            kept = self._memory.take(name, x) if type(x) is np.ndarray else None
-            if kept is not None:
-                lent[name] = kept
-            feeds[name] = self._value(self._known[name], x) if kept is None else kept.tensor
-        known = len(lent) == len(feeds)
-        found = self._program(feeds, sorted(x.key for x in lent.values()) if known else None)
+                    x.array if isinstance(x, Constant) else x for x in found]
         waiting = [x for x in found if isinstance(x, lt.Tensor) and x._storage.buffer is None]
         if waiting:
             lt.realize(*waiting)
-        results = [_result(x) for x in found]
-        for name, x in feeds.items():
-            if name in lent:
-                self._memory.give_back(name, lent[name])
-            elif isinstance(x, lt.Tensor):
-                self._memory.keep(name, x, kind_of(name, x))
-        return results
+        self._direct.keep(given, feeds)
+        return [_result(x) for x in found]
 
     def _named(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         names = self._names
@@ -147,6 +153,73 @@ def _result(value: Value) -> Any:
     if value is None or isinstance(value, dict):
         return value
     return to_array(value) if isinstance(value, lt.Tensor) else to_array(value).copy()
+
+
+class Direct(NamedTuple):
+    """A program, the inputs it takes, and the model's outputs: a number of its results, the name of
+    an input, or what is always the same. nbytes: of the inputs."""
+
+    nbytes: int
+    call: ArrayCall
+    slots: Sequence[str]
+    outputs: Sequence[int | str | Array]
+
+
+class DirectCalls:
+    """Those of one model, by the shapes and types of its inputs."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._kept: OrderedDict[Hashable, Direct] = OrderedDict()
+
+    def run(self, given: Mapping[str, Any]) -> list[Any] | None:
+        """The outputs for these inputs; None if they are not known, or no arrays."""
+        found = self._kept.get(_key(given)) if self._kept else None
+        if found is None:
+            return None
+        results = found.call([given[name] for name in found.slots])
+        if results is None:
+            return None
+        return [results[x] if isinstance(x, int) else
+                (given[x] if isinstance(x, str) else x).copy() for x in found.outputs]
+
+    def keep(self, given: Mapping[str, Any], feeds: Mapping[str, Value]) -> None:
+        """Note what a call has run, if it can be run for arrays. feeds: the inputs as tensors."""
+        if not given or any(not _is_alike(x, feeds[name]) for name, x in given.items()):
+            return
+        nbytes = sum(x.nbytes for x in given.values())
+        if nbytes > INPUT_BYTES:
+            return
+        compiled = self.program.compiled(feeds)
+        if compiled is None or compiled.program is None:
+            return
+        call = compiled.program.on_arrays([feeds[name] for name in compiled.slots])
+        if call is None:
+            return
+        place: dict[str, int | str | Array] = {name: name for name in feeds}
+        place |= {name: i for i, name in enumerate(compiled.outputs)}
+        known = {**self.program.constants, **compiled.known}
+        outputs = [to_array(known[x]) if x not in place else place[x]
+                   for x in self.program.graph.outputs]
+        self._kept[_key(given)] = Direct(nbytes, call, compiled.slots, outputs)
+        while len(self._kept) > KEPT or sum(x.nbytes for x in self._kept.values()) > KEPT_BYTES:
+            self._kept.popitem(last=False)
+
+
+def _key(given: Mapping[str, Any]) -> Hashable:
+    """Shapes and types of arrays, by name."""
+    key: list[Hashable] = []
+    for name, x in given.items():
+        if type(x) is not np.ndarray:
+            return None
+        key += (name, x.shape, x.dtype)
+    return tuple(key)
+
+
+def _is_alike(given: Any, feed: Value) -> bool:
+    """Whether an array was made a tensor of its own type."""
+    return type(given) is np.ndarray and isinstance(feed, lt.Tensor) \
+        and feed.dtype.numpy == given.dtype
 
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None) -> Model:

@@ -79,11 +79,9 @@ class Program:
                 if isinstance(value, Graph):
                     self._bodies[value] = Program(value, device)
 
-    def __call__(self, feeds: Mapping[str, Value], kinds: Sequence[Any] | None = None,
-                 ) -> list[Value]:
-        """The outputs; `feeds` has the inputs and, of a subgraph, what it captures. kinds: what
-        `kind_of` gives for each, in order, if that is known."""
-        key = self._key(feeds) if kinds is None else tuple(kinds)
+    def __call__(self, feeds: Mapping[str, Value]) -> list[Value]:
+        """The outputs; `feeds` has the inputs and, of a subgraph, what it captures."""
+        key = self._key(feeds)
         self._line.requests += 1
         plan = self._plans.get(key)
         if plan is not None and plan.whole is not None:
@@ -146,10 +144,10 @@ class Program:
 
     @staticmethod
     def _key(feeds: Mapping[str, Value]) -> Any:
-        return tuple(sorted(kind_of(name, value) for name, value in feeds.items()))
+        return tuple(sorted(_kind_of(name, value) for name, value in feeds.items()))
 
 
-def kind_of(name: str, value: Value) -> Any:
+def _kind_of(name: str, value: Value) -> Any:
     """What steps depend on of a name's value: a constant, which is known; a tensor's shape and
     type; of what else there is, its kind."""
     if isinstance(value, Constant):

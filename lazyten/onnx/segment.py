@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import lazyten as lt
+from lazyten.capture.jitted import Jitted
 from lazyten.capture.state.purity import trusted
 from lazyten.onnx.evaluation import arguments, fold, options, record, results
 from lazyten.onnx.graph import Node
@@ -44,7 +45,7 @@ class Compiled:
     """
 
     def __init__(self, known: Mapping[str, Constant], slots: Sequence[str], outputs: Sequence[str],
-                 program: Callable[..., list[lt.Tensor]] | None) -> None:
+                 program: Jitted[..., list[lt.Tensor]] | None) -> None:
         self.known, self.slots, self.outputs, self.program = known, slots, outputs, program
         self.blocks: dict[Hashable, Any] = {}
         self.runs = 0

@@ -24,8 +24,9 @@ class Operator:
 
     inputs: names of its inputs; those from `required` on may be left out; `variadic` if the last
     stands for any number. attributes: names. host: inputs that are needed as NumPy arrays, such as
-    a shape. eager: its output's shape depends on values, or it handles sequences or subgraphs, so
-    it runs by itself between compiled programs. raw: it passes values on whatever they are.
+    a shape. numbers: inputs that are NumPy arrays where they are constants of one element. eager:
+    its output's shape depends on values, or it handles sequences or subgraphs, so it runs by itself
+    between compiled programs. raw: it passes values on whatever they are.
     moves: its outputs are elements of its inputs, so it takes element types that lazyten lacks.
     pure: the same inputs give the same outputs and it may be computed when the model is loaded.
     shapes: its outputs follow from its inputs' shapes alone, and are arrays.
@@ -48,6 +49,7 @@ class Operator:
     needed: frozenset[str]
     given: frozenset[str]
     host: frozenset[str]
+    numbers: frozenset[str]
     eager: bool
     raw: bool
     moves: bool
@@ -62,7 +64,14 @@ class Operator:
 
     def is_host(self, position: int) -> bool:
         """Whether the input at a position is needed as an array."""
-        return self.inputs[min(position, len(self.inputs) - 1)] in self.host
+        return self._name(position) in self.host
+
+    def takes_number(self, position: int) -> bool:
+        """Whether the input at a position may be the array of one number."""
+        return self._name(position) in self.numbers
+
+    def _name(self, position: int) -> str:
+        return self.inputs[min(position, len(self.inputs) - 1)]
 
 
 TABLE: dict[tuple[str, str], list[Operator]] = {}
@@ -72,10 +81,10 @@ TABLE: dict[tuple[str, str], list[Operator]] = {}
 def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eager: bool = False,
              raw: bool = False, moves: bool = False, pure: bool = True, shapes: bool = False,
              foreign: bool = False, arrays: Function | None = None, gives: int = 0,
-             fixed: Mapping[str, Any] | None = None, absent: str = "",
+             fixed: Mapping[str, Any] | None = None, absent: str = "", numbers: str = "",
              ) -> Callable[[Function], Function]:
-    """Put a function into the table. host, absent: names of inputs, apart by spaces; "*" for
-    all. gives: 0 for an operator of the standard."""
+    """Put a function into the table. host, numbers, absent: names of inputs, apart by spaces; "*"
+    for all. gives: 0 for an operator of the standard."""
     def enter(function: Function) -> Function:
         parameters = list(inspect.signature(function).parameters.values())
         places = [p for p in parameters if p.kind is not p.KEYWORD_ONLY]
@@ -90,8 +99,8 @@ def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eage
                 any(p.kind is p.VAR_POSITIONAL for p in places),
                 frozenset(options) - given,
                 frozenset(n for n, p in options.items() if p.default is p.empty) - given,
-                frozenset(options) & given, on_host, eager, raw, moves, pure,
-                shapes, foreign, arrays, gives, fixed or {}, frozenset(absent.split()),
+                frozenset(options) & given, on_host, frozenset(numbers.split()), eager, raw, moves,
+                pure, shapes, foreign, arrays, gives, fixed or {}, frozenset(absent.split()),
                 {n: str(p.annotation) for n, p in options.items()})
             rows = TABLE.setdefault((domain, name), [])
             rows.append(row)

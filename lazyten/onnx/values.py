@@ -8,14 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from functools import lru_cache
-from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 import lazyten as lt
-from lazyten.execution.result_buffers import are_alone
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 
@@ -35,9 +33,6 @@ TYPES: dict[str, lt.DType] = {name: getattr(lt, name) for name in (
     "bfloat16", "float32", "float64")} | {"bool": lt.bool_}
 """Names of NumPy's types to those of lazyten that compute; others stay on the host."""
 KEPT_TYPES = 64
-INPUT_BYTES = 1 << 16
-"""Bytes of an input whose memory is kept from call to call: of larger ones copying takes the time.
-"""
 
 
 class Constant:
@@ -84,47 +79,6 @@ def make_tensor(array: Array, device: str | None = None) -> lt.Tensor:
         raise lt.DTypeError(f"{array.dtype} is a type that lazyten does not compute with; models "
                             f"may move, cast and quantize it")
     return lt.tensor(array, device=device)
-
-
-class Kept(NamedTuple):
-    """A tensor that holds what an array had, with what arrays must be like to be copied there. key:
-    what a program depends on of it."""
-
-    tensor: lt.Tensor
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    key: Hashable
-
-
-class InputMemory:
-    """Tensors that hold what small arrays had: the next call's are copied into the same memory, as
-    long as nobody else knows it. A call takes a tensor and gives it back at its end, so that two
-    calls at a time have one each."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
-
-    def take(self, name: str, array: Array) -> Kept | None:
-        """The tensor of an input, with an array of the shape and type that it had before."""
-        kept = self._kept.pop(name, None)
-        if kept is None or kept.shape != array.shape or kept.dtype != array.dtype:
-            return None
-        storage = kept.tensor._storage
-        buffer = storage.buffer
-        if buffer is None or (getrefcount(kept.tensor), getrefcount(storage)) != (2, 3) \
-                or not are_alone([storage._node], [buffer])[0]:
-            return None
-        buffer.fill(array)
-        return kept
-
-    def give_back(self, name: str, kept: Kept) -> None:
-        """Keep what was taken."""
-        self._kept[name] = kept
-
-    def keep(self, name: str, tensor: lt.Tensor, key: Hashable) -> None:
-        """Keep a tensor that was made for an array, if it is small."""
-        if tensor.numel() * tensor.dtype.itemsize <= INPUT_BYTES:
-            self._kept[name] = Kept(tensor, tuple(tensor.shape), tensor.dtype.numpy, key)
 
 
 def to_array(value: Value) -> Array:

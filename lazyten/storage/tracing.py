@@ -31,13 +31,16 @@ class Observer(ABC):
 
     without_python: whether no call will run any Python, so that what changes from call to call must
     be in tensors, or a host input with a name. without_bits: whether what is recorded cannot look
-    at the bits of numbers. of_any_size: whether it must be the same operations at any size. taken:
-    values of tensors that operations made, which no other tensor is to share.
+    at the bits of numbers. of_any_size: whether it must be the same operations at any size. inside:
+    in words, what a call is made of. taken: values of tensors that operations made, which no other
+    tensor is to share.
     """
 
     without_python = False
     without_bits = False
     of_any_size = False
+    inside = ("a jitted function, which is recorded once and then replayed without running its "
+              "Python")
 
     def __init__(self) -> None:
         self.thread = get_ident()
@@ -209,8 +212,7 @@ def refuse(what: str, remedy: str) -> None:
     observer = current()
     if observer is not None:
         observer.refused(JitError(
-            f"{what} at {user_location()} is inside a jitted function, which is recorded once and "
-            f"then replayed without running its Python: {remedy}"))
+            f"{what} at {user_location()} is inside {observer.inside}: {remedy}"))
 
 
 def refused(words: str) -> None:

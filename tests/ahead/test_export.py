@@ -81,6 +81,25 @@ def test_results_of_all_kinds(way: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_weights_and_states_have_their_values_in_all_types(way: str, tmp_path: Path) -> None:
+    kinds = [lt.float16, lt.bfloat16, lt.float64, lt.float8_e4m3fn, lt.int8, lt.uint64, lt.bool_]
+    values = lt.tensor([1.5, -0.25, 100.0, 0.0])
+    weights = [values.abs().to(kind).realize() for kind in kinds]
+    state = (values * 2).half().realize()
+
+    def give(x: lt.Tensor) -> list[lt.Tensor]:
+        state.mul_(x)
+        return [(w.float() + x).double() for w in weights]
+    made = lt.export(give, lt.zeros(1), tmp_path / f"give{way}")
+    program, memory = Loaded(made), memory_for(made, {"x": np.array([3], np.float32)})
+    program.initialize(memory)
+    assert program.run(memory) == 0
+    for array, weight in zip(made.outputs, weights, strict=True):
+        np.testing.assert_array_equal(memory[array.name], weight.double().numpy() + 3)
+    assert memory["state"][:8].view(np.float16).tolist() == [9, -1.5, 600, 0]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_an_index_outside_ends_the_program_with_its_number(way: str, tmp_path: Path) -> None:
     seen = lt.zeros(4)
 

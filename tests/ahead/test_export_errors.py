@@ -109,6 +109,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "wasm as a library": ({"path": "f.so", "target": "wasm32"}, "let the path end in .wasm or .o"),
     "ending": ({"path": "f.py"}, "says by its ending what to make: .c for C source, "),
     "the file's name": ({"path": "my-net.c"}, "the file's name, .* 'my-net' cannot be a name in C"),
+    "a name of <math.h>": ({"path": "exp.c"}, "'exp' is a function of <math.h>"),
     "name": ({"name": "3d"}, "name= '3d' cannot be a name in C"),
     "a word of C": ({"name": "double"}, "no word of C"),
     "a kernel's name": ({"name": "kernel_map"}, "none that begins with kernel_"),
@@ -121,6 +122,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "workspace": ({"workspace": None}, "workspace=None must be 'static' or 'caller'"),
     "no function": ({"function": 3}, "export of int 3: it is for functions"),
     "a NumPy array": ({"example": np.ones(3)}, r"NumPy array of shape \(3,\); give lazyten.tensor"),
+    "complex numbers": ({"example": lt.zeros(3, dtype=lt.complex64)}, "has a complex tensor"),
     "two devices": ({"example": (X, X.to("interpreter")), "function": lambda x, y: x},
                     "computes on cpu, interpreter: a program is for one device"),
 }

@@ -108,10 +108,12 @@ MODELS: dict[str, tuple[Callable[[], Any], Shapes, Any, list[list[int]], bool]] 
              [[1, 1], [3, 11], [16, 2], [2, 1], [1, 5]], False),
     "GRU": (lambda: nn.GRU(5, 7, 2, bidirectional=True), lambda t: [(t, 2, 5)], {0: {0: "seq"}},
             [[1], [9], [2]], False),
+    "a state without gaps": (lambda: nn.RNN(5, 16), lambda t, n: [(t, n, 5)],
+                             {0: {0: "seq", 1: "batch"}}, [[1, 1], [9, 2], [2, 3]], False),
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_of_varying_sizes_gives_the_same_everywhere(name: str) -> None:
     lt.manual_seed(0)

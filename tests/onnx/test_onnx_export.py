@@ -143,11 +143,29 @@ def test_bits_of_floats_are_exact(real: str, whole: str) -> None:
         np.testing.assert_array_equal(lt.onnx.load(proto)([given])[0].view(whole), x.view(whole))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_floor_division_of_floats_and_its_rest_are_right(dtype: str) -> None:
+    """Also of what is infinite, of large quotients, and by 0."""
+    runtime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
+    some = np.array([0, .1, -.1, .3, 1, -1, 2.5, -2.5, 7, 12345.6, -6e4, np.inf, -np.inf, np.nan])
+    x, y = (v.ravel().astype(dtype) for v in np.meshgrid(some, some))
+
+    def parts(a: lt.Tensor, b: lt.Tensor) -> list[lt.Tensor]:
+        return [a // b, a % b, a // 2, a % -3, a.floor(), b.ceil()]
+    wanted = parts(lt.tensor(x), lt.tensor(y))
+    proto = lt.onnx.export(parts, [lt.tensor(x), lt.tensor(y)], input_names=["x", "y"])
+    session = runtime.InferenceSession(proto.SerializeToString())
+    for found in (session.run(None, {"x": x, "y": y}), lt.onnx.load(proto)([x, y])):
+        for have, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(have, want.numpy(), rtol=np.finfo(dtype).eps)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("function", "words"), [
-    (lambda x: x * x.sum().item(), "looks at a value"),
+    (lambda x: x * x.sum().item(), "looks at a value.*inside a function that is exported"),
     (lambda x: x if x.sum() > 0 else -x, "looks at a value"),
     (lambda x: x + lt.rand(3), "random numbers"),
     (lambda x: None, "returns no tensor"),
+    (lambda x: lt.complex(x, x), "no complex numbers"),
     (lambda x: x.to(lt.float8_e5m2), "float8_e5m2 values are not exported"),
     (lambda x: x.half().bitcast(lt.int16), "bits of float16 as int16 are not"),
     (3, "give a function")])
@@ -161,6 +179,22 @@ def test_a_layer_that_trains_is_refused_and_stays_as_it_is() -> None:
     with pytest.raises(lt.ArgumentError, match=r"model\.eval"):
         lt.onnx.export(model, lt.randn(4, 3))
     assert model.running_mean.tolist() == [0, 0, 0] and model.running_var.tolist() == [1, 1, 1]
+
+
+def test_weights_that_no_message_holds_stand_beside_it(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lazyten.onnx.writing import exporting
+    monkeypatch.setattr(exporting, "MOST_BYTES", 1 << 12)
+    model, x = nn.Linear(64, 64), lt.randn(2, 64)
+    with pytest.raises(lt.ArgumentError, match="give a path"):
+        lt.onnx.export(model, x)
+    for _ in range(2):  # what was there before goes
+        lt.onnx.export(model, x, tmp_path / "net.onnx")
+    sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert sizes.keys() == {"net.onnx", "net.onnx.data"}
+    assert sizes["net.onnx"] < 1 << 11 and 1 << 14 <= sizes["net.onnx.data"] < 1 << 15
+    found = lt.onnx.load(tmp_path / "net.onnx")([x])[0]
+    np.testing.assert_allclose(found.numpy(), model(x).numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_names_are_one_for_each() -> None:

@@ -198,6 +198,21 @@ def test_what_is_no_model_is_said_so(source: Any) -> None:
         lt.onnx.load(source)
 
 
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_weights_of_a_recurrent_layer_that_do_not_fit_are_told(kind: str, gates: int) -> None:
+    """And its first state, as of an LSTM with projections that PyTorch's exporter writes."""
+    w, narrow, r, h = (np.zeros((1, n, k), np.float32) for n, k in (
+        (gates * 4, 3), (gates * 4, 2), (gates * 4, 4), (2, 6)))
+    arrays = [array("w", w), array("n", narrow), array("r", r), array("h", h), array("one", [1])]
+    for inputs, words in (("u w n", rf"both must be \[1, {gates * 2}, \.\.\]"),
+                          ("u w r none none h", r"it must be \[1, batch, 4\]")):
+        names = " ".join(inputs.split()).replace("none", "")
+        layer = onnx.helper.make_node(kind, names.split(" "), ["y"], name="layer")
+        found = lt.onnx.load(model([node("Unsqueeze", "x one", "u"), layer], arrays))
+        with pytest.raises(lt.ShapeError, match=rf"'layer' \({kind} .*{words}"):
+            found([np.zeros((2, 3), np.float32)])
+
+
 def test_an_error_of_a_call_names_the_node() -> None:
     found = lt.onnx.load(model([node("Reshape", "x w", "y")], [array("w", [5, 5])]))
     with pytest.raises(lt.ShapeError, match=r"node 'the Reshape' \(Reshape of ai.onnx, opset 20\)"):

@@ -1,6 +1,7 @@
 """Whole models: what is compiled, what runs by itself, and real ones beside onnxruntime."""
 from __future__ import annotations
 
+import copy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,11 @@ def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
 
 
 def loaded(nodes: list[Any], inputs: list[Any], initializers: Any = (), outputs: str = "y",
-           opset: int = 20) -> Any:
+           opset: int = 20, device: str | None = None) -> Any:
     graph = helper.make_graph(nodes, "g", inputs, [value(n) for n in outputs.split()],
                               initializer=initializers)
-    return lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))
+    return lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]),
+                        device=device)
 
 
 def steps(model: Any) -> list[list[str]]:
@@ -128,6 +130,66 @@ def test_memory_of_inputs_takes_what_is_like_the_last_and_nothing_else() -> None
     np.testing.assert_array_equal(model([x])[0], 2 * x)
 
 
+def test_calls_with_arrays_of_known_shapes_make_no_tensors(
+        monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    """Outputs are arrays of their own: results, views of them, inputs, constants."""
+    model = loaded([node("Add", "x w", "s"), node("Transpose", "s", "t"),
+                    node("Greater", "x w", "b"), node("Identity", "w", "c"),
+                    node("Transpose", "x", "v"), node("Identity", "x", "i")],
+                   [value("x", ["n", 2])], [array("w", [1, 2], np.float32)], "s t x b c v i",
+                   device=device)
+    calls = [rand(3, 2), rand(50000, 2)]
+    for x in calls * 3:
+        model([x])
+    for _ in range(4):
+        assert [len(y) for y in model([rand(0, 2)])] == [0, 2, 0, 0, 2, 2, 0]
+    made = []
+    new = lt.Tensor._view
+
+    def counted(*given: Any) -> Any:
+        made.append(given)
+        return new(*given)
+    monkeypatch.setattr(lt.Tensor, "_view", staticmethod(counted))
+    for x in [*calls, *(np.float32(-1) - x for x in calls), calls[0]]:
+        w = np.array([1, 2], np.float32)
+        wanted = [x + w, (x + w).T, x, x > w, w, x.T, x]
+        for _ in range(2):
+            found = model([x])
+            for have, want in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(have, want)
+                assert have.dtype == want.dtype and have.flags.owndata and have.flags.writeable
+                have[:] = 7
+    assert not made
+
+
+def test_what_only_shows_parts_of_inputs_computes_nothing() -> None:
+    model = loaded([node("Slice", "x a b", "y"), node("Transpose", "y", "z")],
+                   [value("x", [4, 3])], [array("a", [1]), array("b", [3])], "y z")
+    for _ in range(4):
+        x = rand(4, 3)
+        found = model([x])
+        np.testing.assert_array_equal(found[0], x[1:3])
+        np.testing.assert_array_equal(found[1], x[1:3].T)
+        assert all(y.flags.owndata for y in found)
+
+
+def test_calls_with_arrays_look_at_indices_and_at_settings() -> None:
+    model = loaded([node("Gather", "w i", "r"), node("Log", "r", "y")], [value("i", [2], INT64)],
+                   [array("w", [1, 2, 0], np.float32)], "y")
+    inside = np.array([1, 0])
+    for _ in range(4):
+        np.testing.assert_allclose(model([inside])[0], np.log([2, 1]), rtol=1e-6)
+    with pytest.raises(lt.IndexingError, match="3"):
+        model([np.array([0, 3])])
+    np.testing.assert_allclose(model([inside])[0], np.log([2, 1]), rtol=1e-6)
+    with lt.check("nan"):
+        assert model([np.array([0, 2])])[0][0] == 0
+        with pytest.raises(lt.LazytenError):
+            loaded([node("Log", "x", "y")], [value("x", [2])])([np.array([-1, 1], np.float32)])
+    traced = lt.func.vmap(lambda i: model([i])[0])(lt.tensor([[1, 0], [0, 1]]))
+    np.testing.assert_allclose(traced.numpy(), np.log([[2, 1], [1, 2]]), rtol=1e-6)
+
+
 def test_threads_that_call_a_model_have_memory_of_their_own() -> None:
     from concurrent.futures import ThreadPoolExecutor
     model = loaded([node("Mul", "x x", "y")], [value("x", [8])])
@@ -137,6 +199,32 @@ def test_threads_that_call_a_model_have_memory_of_their_own() -> None:
         return all((model([x])[0] == x * x).all() for _ in range(50))
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(called, range(16)))
+
+
+def test_powers_that_are_known_are_those_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the base has floats which hold them, and as many axes."""
+    seen = []
+    real = lt.pow
+
+    def noted(base: Any, exponent: Any) -> Any:
+        seen.append(type(exponent) is float)
+        return real(base, exponent)
+    monkeypatch.setattr(lt, "pow", noted)
+    x = np.array([0.5, 2, 3, 0, -1, -2], np.float32)
+    for base, exponent, is_number in (
+            (x, np.float32(3), True), (x, np.float32([2]), True), (x, np.int64(3), True),
+            (x.astype(np.float64), np.float32(-1), True), (np.abs(x), np.float64(0.5), True),
+            (x, np.float32([[3]]), False), (np.abs(x), np.float64(0.1), False),
+            (x.astype(np.float16), np.float32(1e6), False), (x.astype(np.int32), np.int8(2), False),
+            (x.astype(np.int32), np.float32(2), False), (np.abs(x), np.abs(x), False)):
+        kind = helper.np_dtype_to_tensor_dtype(base.dtype)
+        model = loaded([node("Pow", "x e", "y")], [value("x", base.shape, kind)],
+                       [onnx.numpy_helper.from_array(np.asarray(exponent), "e")])
+        seen.clear()
+        with np.errstate(all="ignore"):
+            wanted = np.power(base, exponent).astype(base.dtype)
+        np.testing.assert_allclose(model([base])[0], wanted, 1e-5)
+        assert set(seen) == {is_number}, (base.dtype, exponent)
 
 
 def test_what_hangs_on_values_runs_between_programs() -> None:
@@ -266,6 +354,18 @@ def test_weights_are_made_once_and_shared() -> None:
     model([rand(3, 64)])
     assert model._program.constants["w"]._tensor is first
     assert model._program.constants["w"]._array is None  # its elements are kept once
+
+
+def test_a_copy_of_a_model_shares_its_weights_and_nothing_else() -> None:
+    model = loaded([node("MatMul", "x w", "y")], [value("x", ["n", 64])],
+                   [array("w", rand(64, 64))])
+    x = rand(2, 64)
+    for _ in range(4):
+        wanted = model([x])[0]
+    for made in (copy.copy(model), copy.deepcopy(model)):
+        np.testing.assert_array_equal(made([x])[0], wanted)
+        assert made._program is not model._program
+        assert made._program.constants["w"] is model._program.constants["w"]
 
 
 def test_tensors_give_tensors_and_arrays_are_not_shared() -> None:

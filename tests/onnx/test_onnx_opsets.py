@@ -49,6 +49,18 @@ def test_an_operator_gives_what_onnxruntime_gives(number: int) -> None:
         np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), 1e-4, 1e-5)
 
 
+def test_what_is_no_power_of_two_that_fits_is_the_last_one() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["p"], to=onnx.TensorProto.FLOAT8E8M0),
+         helper.make_node("Cast", ["p"], ["y"], to=onnx.TensorProto.FLOAT)], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, None)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)])
+    x = np.array([np.inf, 3e38, 2.0**127, 3, 0, 1e-45, 2.0**-127, 7e-39, np.nan], np.float32)
+    wanted = [2.0**127] * 3 + [4, 2.0**-127, 2.0**-127, 2.0**-127, 2.0**-126, np.nan]
+    assert np.array_equal(lt.onnx.load(proto)([x])[0], np.float32(wanted), equal_nan=True)
+
+
 def load(kind: str, attributes: dict[str, Any], inputs: list[Any], outputs: int = 1) -> Any:
     """A node of onnxruntime's domain, loaded, and its inputs by name."""
     proto, feeds = model(Row(kind, ("com.microsoft", 1), attributes, inputs, outputs))

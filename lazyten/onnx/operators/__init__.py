@@ -3,6 +3,7 @@
 Functions are of lazyten's public ones; positions are inputs, keywords attributes.
 Files, in reading order:
 
+- on_arrays.py: what operators give of small constants, by NumPy alone.
 - elementwise.py: an element for an element.
 - reductions.py: one element of many; cumulative sums.
 - shapes.py: elements moved; what tells of shapes.

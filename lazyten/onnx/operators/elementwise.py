@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 import lazyten as lt
+from lazyten.onnx.operators import on_arrays
 from lazyten.onnx.table import operator
-from lazyten.onnx.values import Value
+from lazyten.onnx.values import Array, Value, make_tensor
 from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
@@ -30,6 +31,11 @@ BINARY: dict[str, Callable[[T, T], T]] = {
     "Less": lt.lt, "LessOrEqual": lt.le, "BitwiseAnd": lt.bitwise_and,
     "BitwiseOr": lt.bitwise_or, "BitwiseXor": lt.bitwise_xor,
 }
+OF_INTEGERS: dict[str, Callable[..., Array]] = {
+    "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "And": np.logical_and,
+    "Or": np.logical_or, "Xor": np.logical_xor, "Greater": np.greater, "Less": np.less,
+    "GreaterOrEqual": np.greater_equal, "LessOrEqual": np.less_equal, "Not": np.logical_not}
+"""What NumPy has of these, for constants (on_arrays.py)."""
 
 
 def _unary(function: Callable[[T], T]) -> Callable[[T], T]:
@@ -44,13 +50,17 @@ def _binary(function: Callable[[T, T], T]) -> Callable[[T, T], T]:
     return apply
 
 
+def _arrays(name: str) -> Callable[..., Array | None] | None:
+    return on_arrays.of_integers(OF_INTEGERS[name]) if name in OF_INTEGERS else None
+
+
 for _name, _one in UNARY.items():
-    operator(_name)(_unary(_one))
+    operator(_name, arrays=_arrays(_name))(_unary(_one))
 for _name, _two in BINARY.items():
-    operator(_name, since=7)(_binary(_two))
+    operator(_name, since=7, arrays=_arrays(_name))(_binary(_two))
 
 
-@operator("Equal", since=7, foreign=True)
+@operator("Equal", since=7, foreign=True, arrays=on_arrays.of_integers(np.equal))
 def equal(a: Value, b: Value) -> Value:
     """Where elements are equal; of strings, too."""
     if isinstance(a, lt.Tensor) and isinstance(b, lt.Tensor):
@@ -58,22 +68,30 @@ def equal(a: Value, b: Value) -> Value:
     return np.asarray(np.equal(a, b), bool)
 
 
-@operator("Div", since=7)
+@operator("Div", since=7, arrays=on_arrays.divided)
 def divide(a: T, b: T) -> T:
     """Quotients; of integers without what is behind the point."""
     return lt.div(a, b) if a.is_floating_point() else lt.div(a, b, rounding_mode="trunc")
 
 
-@operator("Mod")
+@operator("Mod", arrays=on_arrays.remainders)
 def modulo(a: T, b: T, *, fmod: int = 0) -> T:
     """Remainders with the divisor's sign, or the dividend's."""
     return lt.fmod(a, b) if fmod else lt.remainder(a, b)
 
 
-@operator("Pow", since=7)
-def power(base: T, exponent: T) -> T:
-    """Powers, of the base's type."""
-    return lt.pow(base, exponent).to(base.dtype)
+@operator("Pow", since=7, numbers="exponent")
+def power(base: T, exponent: T | Array) -> T:
+    """Powers, of the base's type. A float that is known is a number, as kernels compute whole
+    powers and halves of them by products and roots."""
+    if not isinstance(exponent, np.ndarray):
+        return lt.pow(base, exponent).to(base.dtype)
+    number = float(exponent.item())
+    with np.errstate(over="ignore"):
+        is_held = float(np.dtype(base.dtype.name).type(number)) == number
+    if base.dtype.is_float and is_held and exponent.ndim <= base.ndim:
+        return lt.pow(base, number)
+    return lt.pow(base, make_tensor(exponent, str(base.device))).to(base.dtype)
 
 
 @operator("BitShift")
@@ -109,7 +127,7 @@ def mean(*inputs: T) -> T:
     return functools.reduce(lt.add, inputs) / len(inputs)
 
 
-@operator("Where", moves=True)
+@operator("Where", moves=True, arrays=on_arrays.chosen)
 def where(condition: T, x: T, y: T) -> T:
     """Elements of x where the condition holds, and of y elsewhere."""
     found: T = lt.where(condition, x, y)

@@ -105,8 +105,14 @@ def _layer(x: T, w: T, initial: Sequence[T | None], lengths: T | None, options: 
     if options.layout:
         x = x.transpose(0, 1)
         initial = [None if s is None else s.transpose(0, 1) for s in initial]
+    directions = 2 if options.direction == "bidirectional" else 1
+    for state in initial:
+        if state is not None and (state.shape[0], state.shape[-1]) != (directions, hidden):
+            raise lt.ShapeError(f"a first state of shape {list(state.shape)}: with states of "
+                                f"{hidden} it must be [{directions}, batch, {hidden}]; the "
+                                f"standard has no projection of states")
     outputs, last = [], []
-    for d in range(2 if options.direction == "bidirectional" else 1):
+    for d in range(directions):
         bias, step = make_step(d)
         given = x @ w[d].mT + bias
         states = [lt.zeros(x.shape[1], hidden, dtype=x.dtype, device=x.device)
@@ -120,6 +126,16 @@ def _layer(x: T, w: T, initial: Sequence[T | None], lengths: T | None, options: 
     if options.layout:
         y, ends = y.permute(2, 0, 1, 3), [end.transpose(0, 1) for end in ends]
     return y, ends
+
+
+def _check_weights(w: T, r: T, gates: int, options: Options) -> None:
+    """ShapeError unless weights of inputs and states are those of one layer."""
+    directions = 2 if options.direction == "bidirectional" else 1
+    wide = gates * r.shape[-1]
+    if tuple(r.shape[:2]) != (directions, wide) or tuple(w.shape[:2]) != (directions, wide):
+        raise lt.ShapeError(f"weights of inputs {list(w.shape)} and of states {list(r.shape)}: "
+                            f"with states of {r.shape[-1]} both must be [{directions}, {wide}, "
+                            f"..]")
 
 
 def _biases(b: T | None, like: T, gates: int, hidden: int) -> tuple[T, T]:
@@ -139,6 +155,7 @@ def rnn(x: T, w: T, r: T, b: T | None = None, lengths: T | None = None,
     """h = f(x w + h r + b) at each step."""
     options = Options(activations, activation_alpha, activation_beta, clip, direction, layout)
     functions, hidden = options.functions(["Tanh"]), r.shape[-1]
+    _check_weights(w, r, 1, options)
     inner, outer = _biases(b, w, 1, hidden)
 
     def make_step(d: int) -> tuple[T, Step]:
@@ -158,6 +175,7 @@ def gru(x: T, w: T, r: T, b: T | None = None, lengths: T | None = None,
     """Gates z (how much stays) and r (how much of the state the new value sees), in this order."""
     options = Options(activations, activation_alpha, activation_beta, clip, direction, layout)
     functions, n = options.functions(["Sigmoid", "Tanh"]), r.shape[-1]
+    _check_weights(w, r, 3, options)
     inner, outer = _biases(b, w, 3, n)
 
     def make_step(d: int) -> tuple[T, Step]:
@@ -194,6 +212,7 @@ def lstm_of(x: T, w: T, r: T, b: T | None, lengths: T | None, initial_h: T | Non
             seen: Callable[[T], T]) -> tuple[T, T, T]:
     """An LSTM. seen: what the next step sees of a state."""
     functions, n = options.functions(["Sigmoid", "Tanh", "Tanh"]), r.shape[-1]
+    _check_weights(w, r, 4, options)
     inner, outer = _biases(b, w, 4, n)
 
     def make_step(d: int) -> tuple[T, Step]:

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 import lazyten as lt
+from lazyten.onnx.operators import on_arrays
 from lazyten.onnx.table import operator
 from lazyten.onnx.tensors import numpy_type
 from lazyten.onnx.values import Array, Value, check_size, shape_of
@@ -98,7 +99,7 @@ def _unsqueeze(data: T, axes: list[int]) -> T:
     return data
 
 
-@operator("Concat", since=4, moves=True)
+@operator("Concat", since=4, moves=True, arrays=on_arrays.joined)
 def concat(*inputs: T, axis: int) -> T:
     """The inputs one after the other along an axis."""
     return lt.cat(list(inputs), axis)
@@ -220,7 +221,7 @@ def eye_like(x: T, *, dtype: int | None = None, k: int = 0) -> Array:
     return found.astype(numpy_type(dtype) if dtype else np.dtype(x.dtype.name))
 
 
-@operator("Trilu", host="k", moves=True)
+@operator("Trilu", host="k", moves=True, arrays=on_arrays.triangle)
 def triangle(x: T, k: Array | None = None, *, upper: int = 1) -> T:
     """The part on and above a diagonal, or on and below."""
     places = x.ndim and (0 if k is None else int(k.item()))

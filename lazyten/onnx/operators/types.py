@@ -8,6 +8,7 @@ from onnx import numpy_helper
 
 import lazyten as lt
 from lazyten.onnx.evaluation import NeedsHost
+from lazyten.onnx.operators import on_arrays
 from lazyten.onnx.table import operator
 from lazyten.onnx.tensors import numpy_type, type_name
 from lazyten.onnx.values import TYPES, Array, Value, dtype_of
@@ -39,11 +40,19 @@ def converted(array: Array, dtype: np.dtype[Any], saturate: int, round_mode: str
         wide = np.array([float(x) if dtype.kind not in "iu" else int(x) for x in array.ravel()])
         return wide.reshape(array.shape).astype(dtype)
     if dtype.name == "float8_e8m0fnu":
-        return numpy_helper.to_float8e8m0(array.astype(np.float32), bool(saturate),
-                                          round_mode).astype(dtype)
+        return _powers_of_two(array.astype(np.float32), dtype, bool(saturate), round_mode)
     if dtype.name in F8 and saturate:
         return numpy_helper.saturate_cast(array, dtype)
     return array.astype(dtype)
+
+
+def _powers_of_two(array: Array, dtype: np.dtype[Any], saturate: bool, round_mode: str) -> Array:
+    """Floats as powers of two; what is infinite or too small as the last one, if it saturates."""
+    found: Array = numpy_helper.to_float8e8m0(array, saturate, round_mode).astype(dtype)
+    if saturate:
+        found[array == np.inf] = 2.0**127
+        found[(array >= 0) & (array <= 2.0**-127)] = 2.0**-127
+    return found
 
 
 def _texts(array: Array) -> Array:
@@ -61,7 +70,7 @@ def cast_to(x: Value, dtype: np.dtype[Any], saturate: int = 1, round_mode: str =
     return converted(x, dtype, saturate, round_mode)
 
 
-@operator("Cast", since=6, foreign=True)
+@operator("Cast", since=6, foreign=True, arrays=on_arrays.cast)
 def cast(x: Value, *, to: int, saturate: int = 1, round_mode: str = "up") -> Value:
     """Elements in another type."""
     return cast_to(x, numpy_type(to), saturate, round_mode)

@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 from onnx import ModelProto, helper
+from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
 
 import lazyten as lt
 from lazyten.ir.node import Node, rewrite, toposort
@@ -29,6 +30,8 @@ from lazyten.onnx.writing.varying import Size, Varying, size_of
 from lazyten.onnx.writing.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
 
+MOST_BYTES = (1 << 31) - (1 << 24)
+"""Weights of more bytes stand in a file of their own: a message has less than 2 GiB."""
 OPSET = 18
 
 
@@ -47,12 +50,31 @@ def export(function: Callable[..., Any], inputs: Any, path: str | os.PathLike[st
                             f"{[type(x).__name__ for x in given]}: give a function or a module, "
                             f"and tensors")
     model = model_of(function, given, input_names, output_names, dynamic)
+    if sum(len(x.raw_data) for x in model.graph.initializer) > MOST_BYTES:
+        return _write_apart(model, path)
     onnx.checker.check_model(model)
     if path is not None:
-        target = Path(path)
-        part = target.with_name(target.name + ".part")
-        part.write_bytes(model.SerializeToString())
-        part.replace(target)
+        _write(model, Path(path))
+    return model
+
+
+def _write(model: ModelProto, target: Path) -> None:
+    part = target.with_name(target.name + ".part")
+    part.write_bytes(model.SerializeToString())
+    part.replace(target)
+
+
+def _write_apart(model: ModelProto, path: str | os.PathLike[str] | None) -> ModelProto:
+    """Write a model that is too large for one message, with its weights in a file beside it."""
+    if path is None:
+        raise ArgumentError(f"onnx.export: weights of more than {MOST_BYTES} bytes do not fit a "
+                            f"message; give a path, beside which they have a file of their own")
+    target = Path(path)
+    beside = target.name + ".data"
+    target.with_name(beside).unlink(missing_ok=True)  # what is written is put at a file's end
+    convert_model_to_external_data(model, location=beside)
+    _write(write_external_data_tensors(model, str(target.parent)), target)
+    onnx.checker.check_model(str(target))
     return model
 
 

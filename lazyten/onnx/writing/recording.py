@@ -27,6 +27,7 @@ class _Listener(Listener):
     """What a file cannot do is an error; nothing else matters."""
 
     without_bits = True
+    inside = "a function that is exported, which is recorded without values"
 
     def __init__(self, of_any_size: bool) -> None:
         super().__init__()
@@ -83,7 +84,11 @@ def record(function: Callable[..., Any], inputs: Sequence[lt.Tensor],
         except JitError as error:
             raise ArgumentError(f"onnx.export: the function looks at a value, or changes what a "
                                 f"file cannot: {error}") from error
-        roots = [x.node for x in flatten(found)[0] if isinstance(x, lt.Tensor)]
+        results = [x for x in flatten(found)[0] if isinstance(x, lt.Tensor)]
+        if any(x.is_complex() for x in (*results, *inputs)):
+            raise ArgumentError("onnx.export: the format has no complex numbers; give and return "
+                                "their parts, lazyten.view_as_real(x)")
+        roots = [x.node for x in results]
     if listener.waiting:
         realize(listener.waiting)
         return record(function, inputs, shapes, of_any_size)

@@ -162,13 +162,30 @@ def _divided(w: Writer, term: Term, names: list[str]) -> str:
     a, b = names
     rank = len(term.shape)
     if term.dtype.is_float:
-        whole = w.add("Floor", w.add("Div", a, b))
-        return whole if term.op is Op.IDIV else w.add("Sub", a, w.add("Mul", whole, b))
+        return _divided_floats(w, term, a, b)
     zero, one = w.scalar(0, term, rank), w.scalar(1, term, rank)
     none = w.add("Equal", b, zero)
     safe = wider.add(w, "Where", term.dtype, none, one, b)
     found = w.add("Mod", a, safe) if term.op is Op.MOD else _floor(w, a, safe)
     return wider.add(w, "Where", term.dtype, none, zero, found)
+
+
+def _divided_floats(w: Writer, term: Term, a: str, b: str) -> str:
+    """The same of floats, as NumPy has it: of the exact rest towards 0, and what that lacks to have
+    the divisor's sign."""
+    rank, divisor = len(term.shape), term.src[1]
+    zero = w.scalar(0, term, rank)
+    if term.op is Op.IDIV and divisor.op is Op.CONST and divisor.value == 1:
+        return w.add("Add", w.add("Floor", a), w.add("Mul", a, zero))  # NaN for what is infinite
+    rest = w.add("Mod", a, b, fmod=1)
+    signs = w.add("Xor", w.add("Less", rest, zero), w.add("Less", b, zero))
+    lacks = w.add("And", signs, w.add("Not", w.add("Equal", rest, zero)))
+    if term.op is Op.MOD:
+        return w.add("Where", lacks, w.add("Add", rest, b), rest)
+    whole = w.add("Div", w.add("Sub", a, rest), b)
+    below = w.add("Where", lacks, w.add("Sub", whole, w.scalar(1, term, rank)), whole)
+    by_zero = w.add("Equal", b, zero)
+    return w.add("Where", by_zero, w.add("Div", a, b), w.add("Round", below))
 
 
 def _floor(w: Writer, a: str, b: str) -> str:

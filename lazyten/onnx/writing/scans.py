@@ -19,7 +19,8 @@ Write = Callable[[Writer, Term], None]
 
 
 def scan(w: Writer, term: Term, write: Write) -> str:
-    """All steps, without a name of their own: `part_of` finds those of the parts."""
+    """All steps: a name, if a state of one part is the whole row; `part_of` finds those of the
+    others, whose rows have gaps."""
     body: Bodies = term.arg
     given = [w.of(x) for x in term.src]
     rows, states, same = given[:body.xs], given[body.xs:body.xs + body.carried], \
@@ -44,7 +45,8 @@ def scan(w: Writer, term: Term, write: Write) -> str:
                          num_scan_inputs=len(rows), scan_input_directions=[turned] * len(rows),
                          scan_output_directions=[turned] * len(names))
     w.parts[term] = results[body.carried:]
-    return ""
+    is_whole = len(names) == 1 and term.shape == (body.length, body.outputs[0].numel)
+    return results[-1] if is_whole else ""
 
 
 def part_of(w: Writer, term: Term) -> str | None:
