@@ -60,7 +60,9 @@ warps keep busy.
   extents, which `with_matrices` replaces by the row's digits: 'local' for the item's number in
   its warp, 'unroll' for what it holds; the ACCUMULATE becomes a MATRIX. Factors are 16-bit floats
   as they are in memory, and their products are not rounded to 16 bits before they are added,
-  which is a sum's freedom to contract. The row for tf32 is used only where decisions ask for it,
+  which is a sum's freedom to contract. An operand in local memory is there in its own order; where
+  its rows are 16 aligned bytes, a warp reads it by matrices of eight rows (matrices.py, PTX's
+  ldmatrix), turned over where the reduction goes along the columns. The row for tf32 is used only where decisions ask for it,
   or where `set_float32_matmul_precision` lets it (`Kernel.tf32`, which a device without it never
   gets). In CUDA text an instruction is a function `lazyten_mma_NAME` with PTX in it, left out
   under `LAZYTEN_ON_CPU`; the tests define it in C++.
@@ -81,7 +83,14 @@ warps keep busy.
   congruence.py proves that: the domain is remainders modulo powers of two. Arrays of a group and
   arguments are aligned; an argument that starts at an offset which is no multiple of
   `Executor.alignment` is in `Kernel.unaligned`, and is read element by element.
+- **Rows in registers.** Where all ranges over a row are split into work items, lanes and copies
+  without a loop, what reductions and stores read and compute of it is the same value, made once:
+  a softmax reads its input and computes exp one time. The estimate finds what is the same by
+  putting one range in the place of those with the same digits; and where rows stay in memory it
+  counts more for what the cache of a multiprocessor does not keep until it is read again.
 - `Generated.groups` says how many items a function's groups have; 0 where any grouping does.
+  `Generated.local`: what a launch asks for where the arrays of a group are more than a kernel may
+  declare (`Dialect.most_declared`).
 
 Missing: vectors of masked loads, and wgmma.
 """

@@ -11,7 +11,9 @@ Files, in reading order:
 - scopes.py: What linearize knows while it goes: the loops that are open, and the values in them.
 - memory.py: Where linearize reads and writes: addresses, and the loads that they are made for.
 - staging.py: How linearize fills arrays in the local memory of a group: STAGEs.
-- accumulation.py: How linearize runs the loops of reductions: ACCUMULATE and MATRIX.
+- accumulation.py: How linearize runs the loops of reductions: ACCUMULATE.
+- matrices.py: How linearize multiplies by tensor cores: the loops of a MATRIX, and what items hold
+  of operands.
 - linearize.py: LOOP expressions become instructions in nested loops.
 - narrow.py: Index arithmetic in 32 bits where its values fit.
 - vector_access.py: Accesses of a work item to neighbours in memory become one, where it is

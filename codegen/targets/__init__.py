@@ -13,5 +13,7 @@ Files, in reading order:
   for it.
 - cp_async.py: Copies to shared memory that go on while threads compute: PTX's cp.async, as
   functions.
+- ldmatrix.py: Matrices of 8 rows of 16 bytes, read from shared memory by a warp: PTX's ldmatrix,
+  as functions.
 - tensor_cores.py: The tensor cores that there are: a row for each instruction.
 """
