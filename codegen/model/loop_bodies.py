@@ -31,9 +31,9 @@ LATENCY_UNITS = 8.0
 """One step of a chain of multiply-adds."""
 MAX_LATENCY_UNITS = 16.0
 """One step of a chain of maxima of floats: a comparison, and choices that let a NaN through."""
-WAITING = 0.12
-"""The share of a reduction's arithmetic that is not hidden behind that of other iterations, once
-for all copies."""
+WAITING = 0.15
+"""The share of an iteration's arithmetic that is not hidden behind that of others, once for all
+copies of it."""
 SPILL_UNITS = 4.0
 CARRIED_SPILL_UNITS = 30.0
 """Each iteration waits for the store of the one before to an accumulator that is kept in memory."""
@@ -242,7 +242,6 @@ class VectorBody:
         beyond = limit / taken
         whole = self.body.ranges.isdisjoint([r for r, _ in copies])
         total, innermost, most, operands = 0.0, 0.0, 1, []
-        waiting = WAITING if self.body.results else 0.0
         for term in self.terms:
             instances = 1
             for r, n in copies:  # as `copied`, which would be called a million times
@@ -254,7 +253,7 @@ class VectorBody:
             else:
                 units = term.all_units(times, instances, copies, whole, self.target)
             if times == iterations:
-                innermost += units + waiting * term.term.arithmetic
+                innermost += units + WAITING * term.term.arithmetic
                 if innermost > beyond:
                     return math.inf
             else:

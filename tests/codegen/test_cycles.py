@@ -292,3 +292,11 @@ def test_rows_that_leave_lanes_idle_are_side_by_side_where_each_element_takes_lo
     sink = merge_ranges(lower(Kernel("k", (spread(array(1, 20000, 25)),), ())))
     (r, _), *_ = choose(Model(sink, replace(AVX512, masked_loads=True, fuses=True))).lanes
     assert r.arg.kind == "loop"
+
+
+@pytest.mark.parametrize(("op", "elements", "beside"), [
+    (Op.EXP, 200000, True), (Op.EXP, 2000, False), (Op.SQRT, 200000, False)])
+def test_vectors_run_beside_each_other_where_each_takes_long(op: Op, elements: int,
+                                                             beside: bool) -> None:
+    tile = chosen_for(elementwise(op, array(1, elements))).tile
+    assert [n > 1 for _, n in tile] == [True] * beside
