@@ -57,15 +57,15 @@ warps keep busy.
   copies go on by themselves.
 - **Tensor cores** are a table (`tensor_cores.py`): a row says which digits of rows and columns an
   item of a warp holds. Output axes and the reduction get 'vector' ranges of the instruction's
-  extents, which `with_matrices` replaces by the row's digits: 'local' for the item's number in
-  its warp, 'unroll' for what it holds; the ACCUMULATE becomes a MATRIX. Factors are 16-bit floats
-  as they are in memory, and their products are not rounded to 16 bits before they are added,
-  which is a sum's freedom to contract. An operand in local memory is there in its own order; where
-  its rows are 16 aligned bytes, a warp reads it by matrices of eight rows (matrices.py, PTX's
-  ldmatrix), turned over where the reduction goes along the columns. The row for tf32 is used only where decisions ask for it,
-  or where `set_float32_matmul_precision` lets it (`Kernel.tf32`, which a device without it never
-  gets). In CUDA text an instruction is a function `lazyten_mma_NAME` with PTX in it, left out
-  under `LAZYTEN_ON_CPU`; the tests define it in C++.
+  extents, which `with_matrices` replaces by the row's digits: 'local' for the item's number in its
+  warp, 'unroll' for what it holds; the ACCUMULATE becomes a MATRIX. Factors are 16-bit floats as
+  they are in memory, and their products are not rounded to 16 bits before they are added, which is
+  a sum's freedom to contract. An operand in local memory is there in its own order; where its rows
+  are 16 aligned bytes, a warp reads it by matrices of eight rows (matrices.py, PTX's ldmatrix),
+  turned over where the reduction goes along the columns. The row for tf32 is used only where
+  decisions ask for it, or where `set_float32_matmul_precision` lets it (`Kernel.tf32`, which a
+  device without it never gets). In CUDA text an instruction is a function `lazyten_mma_NAME` with
+  PTX in it, left out under `LAZYTEN_ON_CPU`; the tests define it in C++.
 - **16-bit floats** that a device has (`Target.halves`, native_half.py) are neither decoded by
   formulas nor computed in float32: half.py leaves their conversions and `+`, `-`, `*`, between
   BITCASTs of what is in memory. Text calls a function for each, which the dialect defines: PTX,

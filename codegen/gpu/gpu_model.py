@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from lazyten.codegen.gpu.local_memory import group_size, strides_of
 from lazyten.codegen.instructions.vector_access import vector_widths
-from lazyten.codegen.model.cpu_model import Model, arithmetic_units
+from lazyten.codegen.model.arithmetic import units
+from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import Body
 from lazyten.codegen.targets.target import Target
@@ -130,7 +131,8 @@ class GpuModel:
             each += times * LOOP_UNITS if loops else 0.0
             each += sum(plan.times(loops, term.free) * term.arithmetic
                         for term in body.terms.values())
-            each -= sum(plan.times(loops, self.model.free[n]) * arithmetic_units(n) for n in again
+            each -= sum(plan.times(loops, self.model.free[n]) * units(n, self.model.target)
+                        for n in again
                         if n.op in ELEMENTWISE and n.dtype is not dt.INDEX
                         and self.model.body_of(self.model.free[n]) is body)
             across = math.prod(plan.local.get(r, 1) for r in body.own)

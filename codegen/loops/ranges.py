@@ -257,9 +257,8 @@ def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
     for node in reductions:
         for r in node.src[1:]:
             owners[r] = owners.get(r, 0) + 1
-    groups += [list(n.src[1:]) for n in reductions if all(owners[r] == 1 for r in n.src[1:])]
+    groups += [_own(n) for n in reductions if all(owners[r] == 1 for r in n.src[1:])]
     for group in groups:
-        group.sort(key=lambda r: r.arg.order)
         yield from reversed(list(pairwise(group)))
 
 

@@ -13,25 +13,24 @@ from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges, is_update, overlaps
 from lazyten.codegen.loops.summation import adds_narrow_products, is_widened
 from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
+from lazyten.codegen.model.arithmetic import MULTIPLY_UNITS, units
 from lazyten.codegen.model.decisions import Decisions
-from lazyten.codegen.model.loop_bodies import MOST_INSTRUCTIONS, Body, Chosen, VectorBody, copied
+from lazyten.codegen.model.loop_bodies import (
+    LATENCY_UNITS,
+    MAX_LATENCY_UNITS,
+    MOST_INSTRUCTIONS,
+    Body,
+    Chosen,
+    VectorBody,
+    copied,
+)
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import ELEMENTWISE, Op
-from lazyten.schedule.cost import OP_WORK
 
-MULTIPLY_UNITS = 2.0
-"""A product of integers of 32 bits."""
 MEMORY_BYTES = 4.0
 """What a core reads and writes beyond its second cache in half a cycle."""
-
-
-def arithmetic_units(node: Node) -> float:
-    """Units of an elementwise op on one element."""
-    slower = 3.0 if node.op in (Op.IDIV, Op.MOD, Op.POW) else \
-        MULTIPLY_UNITS if node.op is Op.MUL and node.dtype is dt.int32 else 1.0
-    return OP_WORK.get(node.op, 1.0) * slower
 
 
 class Model:
@@ -91,9 +90,10 @@ class Model:
         groups: dict[frozenset[Node], list[Node]] = {}
         for node in nodes:
             groups.setdefault(frozenset(node.src[1:] or (node,)), []).append(node)
-        return [self._body(group[0], len(group)) for group in groups.values()]
+        return [self._body(group) for group in groups.values()]
 
-    def _body(self, node: Node, count: int) -> Body:
+    def _body(self, group: list[Node]) -> Body:
+        node = group[0]
         own = sorted(node.src[1:], key=lambda r: r.arg.order)
         free = self.free[node]
         around = sorted(free, key=lambda r: r.arg.order)
@@ -102,7 +102,9 @@ class Model:
         outer += [r for r in around if r not in self.outputs and r not in self.shared]
         holds = any(not f.isdisjoint(own) for n, f in self.free.items() if n.op is Op.ACCUMULATE)
         is_peeled = self.target.work_group == 1 and not holds and len(own) == 1
-        return Body(count, own, free, outer + own, {}, frozenset(own), is_peeled)
+        latency = MAX_LATENCY_UNITS if any(n.arg is Op.MAX and n.dtype.is_float for n in group) \
+            else LATENCY_UNITS
+        return Body(len(group), own, free, outer + own, {}, frozenset(own), is_peeled, latency)
 
     def body_of(self, free: frozenset[Node]) -> Body:
         """The body that computes a value: the last reduction that binds one of its ranges, or else
@@ -141,6 +143,8 @@ class Model:
         free = self.free[node]
         if node.op in (Op.LOAD, Op.STORE):
             self._term(free).accesses.append(Access.of(node, self.free, self.target))
+            if node.op is Op.LOAD:
+                self._term(free).arithmetic += units(node, self.target)
         elif node.op is Op.ACCUMULATE:
             self._term(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
             if self.target.adds_pairs and adds_narrow_products(node):
@@ -152,7 +156,7 @@ class Model:
                 by = node.src[1]
                 self._term(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
                 return
-            self._term(free).arithmetic += arithmetic_units(node)
+            self._term(free).arithmetic += units(node, self.target)
 
     def _count_pairs(self, product: Node) -> None:
         """What is saved of a product of narrow integers where two are added by one instruction."""

@@ -29,6 +29,11 @@ TAIL_UNITS = 3.0
 LOOP_UNITS = 2.0
 LATENCY_UNITS = 8.0
 """One step of a chain of multiply-adds."""
+MAX_LATENCY_UNITS = 16.0
+"""One step of a chain of maxima of floats: a comparison, and choices that let a NaN through."""
+WAITING = 0.15
+"""The share of an iteration's arithmetic that is not hidden behind that of others, once for all
+copies of it."""
 SPILL_UNITS = 4.0
 CARRIED_SPILL_UNITS = 30.0
 """Each iteration waits for the store of the one before to an accumulator that is kept in memory."""
@@ -36,7 +41,7 @@ WINDOW_SHARE = 3
 """What windows cover is read anew where it is more than one part in so many of the first cache."""
 MOST_INSTANCES = 400
 """Copies of one instruction in a loop body beyond which compile time grows for nothing."""
-MOST_INSTRUCTIONS = 1000
+MOST_INSTRUCTIONS = 2500
 """Of a kernel: copies beyond it are not worth the compiler's time, which grows faster than their
 number."""
 
@@ -50,7 +55,8 @@ Chosen = tuple[tuple[Node, int], ...]
 @dataclass(slots=True)
 class Body:
     """The innermost code of the stores (results: 0), or of the ACCUMULATEs over some ranges.
-    is_peeled: whether the iteration that is masked stands behind the others (loops/peeling.py)."""
+    is_peeled: whether the iteration that is masked stands behind the others (loops/peeling.py).
+    latency: units that an iteration takes at least, as it waits for the one before."""
 
     results: int
     own: list[Node]
@@ -59,6 +65,7 @@ class Body:
     terms: dict[frozenset[Node], Term]
     ranges: frozenset[Node]
     is_peeled: bool = False
+    latency: float = LATENCY_UNITS
 
 
 @dataclass(slots=True)
@@ -246,7 +253,7 @@ class VectorBody:
             else:
                 units = term.all_units(times, instances, copies, whole, self.target)
             if times == iterations:
-                innermost += units
+                innermost += units + WAITING * term.term.arithmetic
                 if innermost > beyond:
                     return math.inf
             else:
@@ -264,7 +271,7 @@ class VectorBody:
                 parts = 1
             elif paired(self.pairs, copies) is not None:
                 parts //= 2
-            innermost = max(innermost, LATENCY_UNITS) if outside < looped else innermost
+            innermost = max(innermost, self.body.latency) if outside < looped else innermost
             if total + taken * innermost > limit:
                 return math.inf
             if self.windows:

@@ -58,3 +58,5 @@ _ROWS: dict[Op, Callable[[Node], Node | None]] = {
     Op.SHL: _guard_shift,
     Op.SHR: _guard_shift,
 }
+DECOMPOSED = frozenset({*_WIDENED, *_ROWS})
+"""What may become other ops, whatever its type."""

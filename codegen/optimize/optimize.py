@@ -46,6 +46,11 @@ MOST_STARTS = 6
 MOST_ROWS = 4
 """Iterations that work out a mask, or divide an index, once for all of them."""
 UNROLLS = (1, 2, 3, 4, 5, 6, 7, 8)
+LONG = 16.0
+"""Units of arithmetic on an element from which on copies of it run beside each other, as one step
+waits for the one before."""
+SHORT = 1e4
+"""Half cycles of a kernel up to which such copies are not worth compiling."""
 MOST_WRITTEN_OUT = 32
 """Elements of a reduction up to which it may do without loops."""
 GAIN_AN_INSTRUCTION = 1e-4
@@ -245,7 +250,21 @@ def _improve(model: Model, start: Decisions, fewest: float) -> tuple[Decisions, 
             if cycles < fewest * (1 - 0.03 / len(model.reductions)) \
                     and cycles < fewest * (1 - _worth(model, best, candidate)):
                 best, fewest = candidate, cycles
+    for tile in _copies(model, best) if fewest >= SHORT else ():
+        candidate = replace(best, tile=tile)
+        cycles = model.cycles(candidate, fewest)
+        if cycles < fewest * (1 - _worth(model, best, candidate)):
+            best, fewest = candidate, cycles
     return best, fewest
+
+
+def _copies(model: Model, best: Decisions) -> Iterator[tuple[tuple[Node, int], ...]]:
+    """Several vectors at once of what is stored after long arithmetic that no reduction repeats."""
+    reduced = frozenset[Node]().union(*(body.free for body in model.reductions))
+    for r, lanes in best.lanes:
+        if r in model.shared_outputs and r not in reduced and r not in dict(best.tile) \
+                and sum(t.arithmetic for t in model.stores.terms.values() if r in t.free) >= LONG:
+            yield from ((*best.tile, (r, n)) for n in _factors(r, lanes) if 1 < n <= MOST_ROWS)
 
 
 def _worth(model: Model, best: Decisions, longer: Decisions) -> float:

@@ -1,7 +1,7 @@
-"""The threads of NumPy's products of matrices: one, where others have work to do, too.
+"""The threads of NumPy's products and factorizations: one, where others have work to do, too.
 
 OpenBLAS's threads wait for each other in loops, so that on a machine with other work two of them
-take up to a hundred times as long as one for the small products of a network's layers.
+take up to some hundred times as long as one for small matrices, as those of a network's layers.
 """
 from __future__ import annotations
 
@@ -17,13 +17,25 @@ import numpy as np
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Within this block products of matrices take one thread, if NumPy has OpenBLAS in it."""
+    with at_most(1):
+        yield
+
+
+@contextmanager
+def at_most(count: int) -> Iterator[None]:
+    """Within this block products and factorizations take so many threads, or as many as before if
+    those were fewer."""
     limit = _limit()
-    before = None if limit is None else limit(1)
+    if limit is None:
+        yield
+        return
+    before = limit(count)
     try:
+        if before < count:
+            limit(before)
         yield
     finally:
-        if limit is not None and before is not None:
-            limit(before)
+        limit(before)
 
 
 @cache

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from lazyten.autograd.for_examples import examples_of
 from lazyten.autograd.function_context import FunctionContext
+from lazyten.execution.blas import at_most
 from lazyten.frontend.arguments import checks_tensors
 from lazyten.frontend.complexes.computing import from_array
 from lazyten.frontend.tensor import Tensor
@@ -23,10 +25,13 @@ from lazyten.ir.node import const
 from lazyten.storage import levels
 from lazyten.storage.placement import has_values
 from lazyten.support.errors import DTypeError, LinAlgError, ShapeError, TransformError
+from lazyten.support.threads import get_num_threads
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Array = np.ndarray[Any, Any]
+ALONE = 512
+"""Up to so many rows threads have less to share than they may wait for each other."""
 SMALL = 64
 """Up to so many rows a library's elimination takes less time than rows one by one."""
 
@@ -104,8 +109,15 @@ def adjoint(a: Array) -> Array:
 
 
 def takes_matrices(function: Callable[P, R]) -> Callable[P, R]:
-    """A decorator: `checks_tensors`, for what is written for real and for complex matrices."""
-    return checks_tensors(function, complex_too=True)
+    """A decorator: `checks_tensors`, for what is written for real and for complex matrices; a
+    library has as many threads for them as kernels have, and one for ALONE rows or less."""
+    @wraps(function)
+    def on_threads(*args: P.args, **kwargs: P.kwargs) -> R:
+        rows = max((x.shape[-1] for x in (*args, *kwargs.values())
+                    if isinstance(x, Tensor) and x.shape), default=0)
+        with at_most(1 if rows <= ALONE else get_num_threads()):
+            return function(*args, **kwargs)
+    return checks_tensors(on_threads, complex_too=True)
 
 
 def check_matrix(x: Tensor, operation: str, *, square: bool = False) -> None:

@@ -43,7 +43,8 @@ SYMBOL = "lazyten_run_chunks"
 SPIN_NS = 1_000_000
 """How long an idle worker watches before it sleeps: longer than Python takes between most kernels.
 Waking it takes 30-70 us, and the system may wake it on the core of the thread that launches, which
-then has to give way to it."""
+then has to give way to it: so a worker that has nothing left to do of a launch gives way until it
+is over, as it would watch on that core otherwise."""
 WAKE_NS = 60_000
 """A kernel that took less, and does not follow others for so long, does not wake workers: it would
 be over, or wait for them."""

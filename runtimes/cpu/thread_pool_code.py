@@ -234,7 +234,7 @@ idle:
   %start = call i64 @clock()
   br label %watch
 watch:
-  %turn = phi i64 [1, %idle], [%turn, %come_in], [%turns, %nothing], [%turns, %look]
+  %turn = phi i64 [1, %idle], [%turn, %come_in], [%turns, %nothing], [%turns, %go_on]
   %word = load atomic i64, ptr @gate monotonic, align 8
   %may = call i1 @may_enter(i64 %word, i64 %served)
   br i1 %may, label %come_in, label %nothing
@@ -255,6 +255,13 @@ nothing:
   %due = icmp eq i64 %phase, 0
   br i1 %due, label %look, label %watch
 look:
+  %owner = load atomic i64, ptr @owner monotonic, align 8
+  %launching = icmp ne i64 %owner, 0
+  br i1 %launching, label %give_way, label %go_on
+give_way:                                   ; the launching thread may wait for this one's core
+  %gave = call i32 @sched_yield()
+  br label %go_on
+go_on:
   %now = call i64 @clock()
   %spent = sub i64 %now, %start
   %tired = icmp sgt i64 %spent, %patience

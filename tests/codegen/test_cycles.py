@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from example_counts import examples
@@ -14,15 +15,18 @@ from hypothesis import strategies as st
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.model.accesses import LINE, Access
+from lazyten.codegen.model.arithmetic import units
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import copied
+from lazyten.codegen.numerics.decompose import decompose
 from lazyten.codegen.optimize import optimize
 from lazyten.codegen.optimize.optimize import UNROLLS, choose
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2, Target
 from lazyten.ir import dtype as dt
-from lazyten.ir.arguments import Range
+from lazyten.ir.arguments import Param, Range
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import (
     Node,
@@ -30,13 +34,15 @@ from lazyten.ir.node import (
     const,
     elementwise,
     expand,
+    index,
     iota,
     make,
     move,
     reduce,
     reshape,
+    toposort,
 )
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.operators.arrays.convolutions import convolution
 
 AVX512 = Target("avx512", 64, 32, 48 << 10, 12, 1 << 20, threads=True)
@@ -256,3 +262,41 @@ def sums_beside_a_product(instructions: int) -> Node:
 def test_a_short_sum_is_written_out_where_that_saves_more_than_it_takes_to_compile() -> None:
     short, long = map(chosen_for, map(sums_beside_a_product, (1, 5)))
     assert [n for _, n in short.unroll] == [9] and not long.unroll and short.tile == long.tile
+
+
+def spread(x: Node) -> Node:
+    """Log-sum-exp of each row but for its maximum, which is taken off for safety."""
+    shifted = elementwise(Op.SUB, x, expand(reduce(x, Op.MAX, [1]), x.shape))
+    return elementwise(Op.LOG2, reduce(elementwise(Op.EXP, shifted), Op.ADD, [1]))
+
+
+def test_an_operation_costs_the_instructions_that_are_made_of_it() -> None:
+    x = make(Op.LOAD, dt.float32, (make(Op.PARAM, dt.float32, (), Param(1, 1)), index(0)))
+    store = make(Op.STORE, dt.float32, (x.src[0], index(0), elementwise(Op.EXP, x)))
+    made = decompose([store], AVX2)
+    arithmetic = [n for n in toposort(made) if n.op in ELEMENTWISE and n.op is not Op.BITCAST]
+    fused = [n for n in arithmetic if n.op in (Op.ADD, Op.SUB) and n.src[0].op is Op.MUL
+             or n.op is Op.ADD and n.src[1].op is Op.MUL]
+    assert units(elementwise(Op.EXP, x), AVX2) == len(arithmetic) - len(fused) > 20
+
+
+def test_what_is_computed_of_narrow_floats_costs_their_rounding_too() -> None:
+    def sums(dtype: DType) -> float:
+        x = make(Op.LOAD, dtype, (make(Op.PARAM, dtype, (), Param(1, 1)), index(0)))
+        return units(x, AVX2) + units(elementwise(Op.ADD, x, x), AVX2)
+    assert sums(dt.float32) == 1.0
+    assert sums(dt.bfloat16) > 5.0
+
+
+def test_rows_that_leave_lanes_idle_are_side_by_side_where_each_element_takes_long() -> None:
+    sink = merge_ranges(lower(Kernel("k", (spread(array(1, 20000, 25)),), ())))
+    (r, _), *_ = choose(Model(sink, replace(AVX512, masked_loads=True, fuses=True))).lanes
+    assert r.arg.kind == "loop"
+
+
+@pytest.mark.parametrize(("op", "elements", "beside"), [
+    (Op.EXP, 200000, True), (Op.EXP, 2000, False), (Op.SQRT, 200000, False)])
+def test_vectors_run_beside_each_other_where_each_takes_long(op: Op, elements: int,
+                                                             beside: bool) -> None:
+    tile = chosen_for(elementwise(op, array(1, elements))).tile
+    assert [n > 1 for _, n in tile] == [True] * beside

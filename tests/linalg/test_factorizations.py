@@ -9,6 +9,8 @@ import pytest
 
 import lazyten as lt
 from lazyten.autograd import gradcheck, gradgradcheck
+from lazyten.execution.blas import _limit
+from lazyten.linalg import host
 
 Array = np.ndarray[Any, Any]
 rng = np.random.default_rng(0)
@@ -362,3 +364,28 @@ def test_the_inverse_of_what_a_factor_with_a_zero_is_of_is_refused(upper: bool) 
     np.testing.assert_allclose(lt.cholesky_inverse(factors[0], upper=upper).numpy(),
                                [[1 / 4, 0], [0, 1 / 9]], rtol=1e-6)
     assert lt.cholesky_inverse(lt.zeros(3, 0, 0)).shape == (3, 0, 0)
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(4, 1), (host.ALONE, 1), (host.ALONE + 1, 2)])
+def test_small_matrices_take_one_thread_of_a_library(rows: int, expected: int,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = _limit()
+    if limit is None:
+        pytest.skip("this NumPy has another BLAS")
+    found: list[int] = []
+    solve = np.linalg.solve
+
+    def watched(a: Array, b: Array) -> Array:
+        found.append(limit(1))
+        limit(found[-1])
+        return solve(a, b)
+    monkeypatch.setattr(np.linalg, "solve", watched)
+    before, kernels = limit(2), lt.get_num_threads()
+    lt.set_num_threads(2)
+    try:
+        lt.linalg.solve(lt.eye(rows), lt.ones(rows)).realize()
+        assert found == [expected]
+        assert limit(2) == 2
+    finally:
+        limit(before)
+        lt.set_num_threads(kernels)

@@ -1,0 +1,70 @@
+"""What an elementwise op costs in the cycle model: the instructions that are made of it.
+
+An op that machines lack costs what decompose writes for it. The unit is that of accesses.py: half a
+cycle, a multiply-add of vectors.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from lazyten.codegen.numerics.decompose import DECOMPOSED, decompose
+from lazyten.codegen.targets.target import Target
+from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Param
+from lazyten.ir.node import Node, cast, index, make, rebuild, toposort
+from lazyten.ir.ops import ELEMENTWISE, Op
+
+MACHINE_UNITS: dict[Op, float] = {
+    Op.SQRT: 2.0, Op.DIV: 2.0, Op.RECIPROCAL: 2.0, Op.IDIV: 18.0, Op.MOD: 18.0, Op.BITCAST: 0.0}
+"""Of what machines have, what costs more or less than 1."""
+MULTIPLY_UNITS = 2.0
+"""A product of integers of 32 bits."""
+
+
+def units(node: Node, target: Target) -> float:
+    """Of an elementwise op, or of a LOAD beside its access, where its operands are there."""
+    if any(s.dtype is dt.INDEX for s in node.src) and node.op is not Op.LOAD:
+        return _own(node)
+    if node.op not in DECOMPOSED and not any(n.dtype.is_narrow for n in (node, *node.src)):
+        return _own(node) if node.op in ELEMENTWISE else 0.0
+    if node.op is Op.LOAD:
+        return _made(_operand(0, node), (), target)
+    operands = tuple(s if s.op is Op.CONST else _operand(i, s) for i, s in enumerate(node.src))
+    return _made(rebuild(node, operands), operands, target)
+
+
+@lru_cache(maxsize=1024)
+def _made(node: Node, operands: tuple[Node, ...], target: Target) -> float:
+    """Of the instructions that a value takes where `operands` are there."""
+    there = set(_decomposed(operands, target))
+    return sum(_own(n) - _is_fused(n, target) for n in _decomposed((node,), target)
+               if n.op in ELEMENTWISE and n not in there)
+
+
+def _decomposed(values: Iterable[Node], target: Target) -> list[Node]:
+    """All nodes that values become, those of narrow floats as the float32 that they are."""
+    wide = [cast(v, dt.float32) if v.dtype.is_narrow else v for v in values]
+    return toposort(decompose([_store(v) for v in wide], target))
+
+
+def _store(value: Node) -> Node:
+    param = make(Op.PARAM, value.dtype, (), Param(0, 1))
+    return make(Op.STORE, value.dtype, (param, index(0), value))
+
+
+def _operand(number: int, node: Node) -> Node:
+    param = make(Op.PARAM, node.dtype, (), Param(number + 1, 1))
+    return make(Op.LOAD, node.dtype, (param, index(0)))
+
+
+def _own(node: Node) -> float:
+    if node.op is Op.MUL and node.dtype is dt.int32:
+        return MULTIPLY_UNITS
+    return MACHINE_UNITS.get(node.op, 1.0)
+
+
+def _is_fused(node: Node, target: Target) -> bool:
+    """Whether a multiplication is part of the same instruction."""
+    return (target.fuses and node.dtype.is_float and node.op in (Op.ADD, Op.SUB)
+            and any(s.op is Op.MUL for s in node.src))
