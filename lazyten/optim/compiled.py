@@ -42,6 +42,9 @@ from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
 Params = Iterable[Any]
+STEPS, WRITES = 64, 16_384
+"""So many steps that differ are remembered, those of batches of other lengths, say; and of those
+that did not come again, with so many writes in all."""
 
 
 class CompiledOptimizer(Optimizer):
@@ -65,7 +68,7 @@ class CompiledOptimizer(Optimizer):
         self._checked: list[Any] = []
         self._rate_places: list[int] = []
         self._known_options: tuple[list[Any], Any] = [], None
-        self._steps: Remembered[Step] = Remembered(8, 2)
+        self._steps: Remembered[Step] = Remembered(STEPS, WRITES)
         self._last: Last | None = None
         self._varying: frozenset[Place] = frozenset()
 

@@ -270,7 +270,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
     made = Step([part.state for part in parts], [*numbers.values()],
                 [(w.operand, w.template) for w in writes])
     if is_clean:
-        optimizer._steps.add(key, made)
+        optimizer._steps.add(key, made, len(made.writes))
     return made.writes
 
 

@@ -268,6 +268,26 @@ def test_a_step_like_the_last_one_is_not_looked_up(act: Any,
     assert not found
 
 
+def test_steps_of_batches_of_several_lengths_are_recorded_once(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    model, taken = lt.nn.Linear(3, 2), recorded_step._record
+    optimizer, recorded = lt.optim.Adam(model.parameters()), []
+
+    def record(*args: Any) -> Any:
+        recorded.append(args)
+        return taken(*args)
+    monkeypatch.setattr(recorded_step, "_record", record)
+    batches = [lt.ones(length, 3).realize() for length in range(1, 13)]
+    for step in range(4):
+        if step == 3:
+            recorded.clear()  # the first are recorded
+        for batch in batches:
+            optimizer.zero_grad()
+            model(batch).square().mean().backward()
+            optimizer.step()
+    assert not recorded
+
+
 def test_random_numbers_of_a_step_that_is_kept_stay_what_they_were() -> None:
     seen = []
     for look in (True, False):

@@ -24,14 +24,20 @@ FEW_BYTES = 1 << 16
 
 
 class Region:
-    """In a view's place for what it is in a frame: what it was read from, and its elements."""
+    """In a view's place for what it is in a frame: what it was read from, and its elements.
 
-    __slots__ = ("part", "whole")
+    twin: its elements in memory, if they are to be a source of their own in its frame, whatever
+    else has the same memory.
+    """
+
+    __slots__ = ("own", "part", "twin", "whole")
     template = None
 
-    def __init__(self) -> None:
+    def __init__(self, twin: Buffer | None = None) -> None:
         self.whole: Buffer | SharedMemory | None = None
         self.part: Buffer | None = None
+        self.twin = twin
+        self.own: tuple[Any, Node] | None = None
 
     def of_view(self) -> Region:
         """What a view of the view is marked by."""
@@ -39,6 +45,8 @@ class Region:
 
     def source_in(self, frame: Frame, x: Handle[Any]) -> Node | None:
         """The template of the view's elements; None where they are not simply in memory."""
+        if self.twin is not None:
+            return self._own_source(frame, x, self.twin)
         storage = x._storage
         shared = storage.shared
         if shared is not None and shared.is_private:
@@ -53,6 +61,12 @@ class Region:
         if self.whole is not whole:
             self.whole, self.part = whole, elements(x, whole)
         return None if self.part is None else frame.source_in_graph(self.part, x.shape)
+
+    def _own_source(self, frame: Frame, x: Handle[Any], twin: Buffer) -> Node:
+        """The template of a source that is no other's, once in a frame."""
+        if self.own is None or self.own[0] is not frame.mark:
+            self.own = frame.mark, frame.source(twin, x.shape)
+        return self.own[1]
 
     def _copied(self, x: Handle[Any], shared: SharedMemory) -> Buffer:
         """What others have written to the view's elements until now, and not to all the rest."""
