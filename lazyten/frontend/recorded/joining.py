@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import KEPT_VIEWS, Handle, _tracker_after
-from lazyten.frontend.core.overriding import takers
+from lazyten.frontend.core.overriding import has_override, takers
 from lazyten.frontend.recorded import keys
 from lazyten.frontend.recorded.courses import family_at
 from lazyten.frontend.recorded.keys import Value
@@ -52,7 +52,7 @@ def joining(function: Callable[P, R], looked_up: Callable[P, R]) -> Callable[P, 
     """A function that joins, looked up as it is, which reads twins where that is due."""
     @wraps(looked_up)
     def found(*args: Any, **kwargs: Any) -> R:
-        if _lines and keys.is_on() and not takers and (function, user_place()) in _lines:
+        if _lines and keys.is_on() and (function, user_place()) in _lines:
             if args:
                 args = (_twins(args[0]), *args[1:])
             elif "tensors" in kwargs:
@@ -80,7 +80,8 @@ def _source_of(value: Value) -> int:
 
 
 def _twins(tensors: Any) -> Any:
-    if tensors.__class__ not in (list, tuple) or len(tensors) < 2:
+    if tensors.__class__ not in (list, tuple) or len(tensors) < 2 \
+            or takers and has_override(tuple(tensors)):
         return tensors
     return [_twin(x) for x in tensors]
 

@@ -1,5 +1,5 @@
-"""Lists of tensors that are others each time (frontend/recorded/joining.py) give what they give where
-nothing is looked up, and are recorded once."""
+"""Lists of tensors that are others each time (frontend/recorded/joining.py) give what they give
+where nothing is looked up, and are recorded once."""
 from __future__ import annotations
 
 import random
