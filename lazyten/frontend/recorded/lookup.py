@@ -16,7 +16,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.overriding import NOT_TAKEN, has_override, meet, taken_over, takers
 from lazyten.frontend.recorded import families, joining, lifting
 from lazyten.frontend.recorded.courses import NAMES
-from lazyten.frontend.recorded.cuts import cut, with_tensors
+from lazyten.frontend.recorded.cuts import cut, with_places, with_tensors
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -99,7 +99,7 @@ def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if not is_on() or takers and has_override(_entries(self, index)):
             return method(self, index)
         view = cut(self, index)
-        return method(self, with_tensors(self, index)) if view is None else view
+        return method(self, with_tensors(self, with_places(self, index))) if view is None else view
     return found
 
 
