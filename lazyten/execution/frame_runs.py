@@ -85,8 +85,11 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     """Compute storages that are known in a frame, and what is due with them; if that is not
     possible, them alone: what is wrong with the others comes up where they are asked for."""
     known = frame.known_storages()
-    alone = _pending(frame, known, asked)
-    due = _due(known, asked, alone)
+    if len(known) == len(asked) == 1 and asked[0] in known:
+        due = alone = known  # as most often
+    else:
+        alone = _pending(frame, known, asked)
+        due = _due(known, asked, alone)
     try:
         _compute_if_possible(frame, known, (due, alone), {})
     except IndexingError:

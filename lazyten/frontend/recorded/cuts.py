@@ -41,10 +41,12 @@ class Cut:
         all that others may have written there."""
         if x._storage.shared is not None:
             return Region()
+        family = family_at((Cut, user_place()))
+        if family.varies:
+            return Region()
         numbers: list[int] = []
         key = x._storage.shape, x._storage.dtype, _kind(self.index, numbers)
-        varies = family_at((Cut, user_place())).meet(here.turn, key, tuple(numbers))
-        return Region() if varies else None
+        return Region() if family.meet(here.turn, key, tuple(numbers)) else None
 
 
 def _kind(index: Any, numbers: list[int]) -> Hashable:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend.core.handle import Handle
-from lazyten.ir.node import Node, unshaped
+from lazyten.ir.movement import Moves
+from lazyten.ir.node import Node, Shape, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.device import executor
 from lazyten.storage.frames import Frame
@@ -99,18 +100,42 @@ def in_memory(x: Handle[Any]) -> Buffer | None:
 def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
     """The part of memory that has the elements of a view, or a copy where they are few, but not in
     a row, or where no kernel may begin; None where it takes a kernel to copy them."""
+    row = _in_a_row(x._storage.shape, x._moves)
+    if row is not None and (found := _piece(whole, *row)) is not None:
+        return found
     flat = whole.view()
     if flat is None:
         offset = x.storage_offset() if x._tracker.is_contiguous else None
         return _piece(whole, offset, x.numel())
+    if row is not None:
+        first, size = row
+        few = 0 < size * whole.dtype.itemsize <= FEW_BYTES
+        return Buffer.from_numpy(flat[first:first + size], whole.dtype, whole.device) if few \
+            else None
     shown = moved_array(flat.reshape(x._storage.shape), x._moves)
     distance = _address(shown) - _address(flat)
     is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
     first = distance // flat.itemsize if is_inside else None
-    found: Buffer | None = _piece(whole, first, shown.size)
+    found = _piece(whole, first, shown.size)
     if found is None and 0 < shown.nbytes <= FEW_BYTES:
         found = Buffer.from_numpy(shown, whole.dtype, whole.device)
     return found
+
+
+def _in_a_row(shape: Shape, moves: Moves) -> tuple[int, int] | None:
+    """Where the elements begin that an index of numbers and slices shows, and how many they are, if
+    they are in a row in memory; None for other moves, too."""
+    if not moves or moves[0][0] is not Op.SHRINK or len(moves) > 2 \
+            or moves[-1][0] is not (Op.SHRINK, Op.RESHAPE)[len(moves) - 1]:
+        return None
+    first, size, stride, is_part = 0, 1, 1, False
+    for (start, stop), n in zip(reversed(moves[0][1]), reversed(shape), strict=True):
+        count = stop - start
+        if is_part and count != 1:
+            return None
+        is_part = is_part or count != n
+        first, size, stride = first + start * stride, size * count, stride * n
+    return first, size
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
