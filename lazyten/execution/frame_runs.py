@@ -140,19 +140,17 @@ def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, 
         try:
             nodes = _run(frame, realized, program, due, written)
             results = [*zip(due, templates, nodes, strict=False)]
-            for storage, template, node in results:
-                if others or storage.keeps_graph:  # what is made of it reads these bits
-                    frame.realize(template, memory_of(node))
+            if others:  # what is made of these reads their bits
+                frame.realize_all(templates, nodes)
+            else:
+                for storage, template, node in results:
+                    if storage.keeps_graph:
+                        frame.realize(template, memory_of(node))
             settle_known(frame, [r for r in results if not r[0].keeps_graph])
             if written:
-                changed = nodes[len(due):len(templates)]
-                if others:
-                    for template, node in zip(written.values(), changed, strict=True):
-                        frame.realize(template, memory_of(node))
-                Storage.store(zip(written, changed, strict=True), mark)
+                Storage.store(zip(written, nodes[len(due):len(templates)], strict=True), mark)
             if program.again:
-                for template, node in zip(program.again, nodes[len(templates):], strict=True):
-                    frame.realize(template, memory_of(node))
+                frame.realize_all(program.again, nodes[len(templates):])
         finally:
             frame.is_written = False
     frame.keep(others)

@@ -101,25 +101,24 @@ def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
     """The part of memory that has the elements of a view, or a copy where they are few, but not in
     a row, or where no kernel may begin; None where it takes a kernel to copy them."""
     row = _in_a_row(x._storage.shape, x._moves)
-    if row is not None and (found := _piece(whole, *row)) is not None:
-        return found
+    piece = None if row is None else _piece(whole, *row)
+    if piece is not None:
+        return piece
     flat = whole.view()
     if flat is None:
         offset = x.storage_offset() if x._tracker.is_contiguous else None
         return _piece(whole, offset, x.numel())
     if row is not None:
-        first, size = row
-        few = 0 < size * whole.dtype.itemsize <= FEW_BYTES
-        return Buffer.from_numpy(flat[first:first + size], whole.dtype, whole.device) if few \
-            else None
-    shown = moved_array(flat.reshape(x._storage.shape), x._moves)
-    distance = _address(shown) - _address(flat)
-    is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
-    first = distance // flat.itemsize if is_inside else None
-    found = _piece(whole, first, shown.size)
-    if found is None and 0 < shown.nbytes <= FEW_BYTES:
-        found = Buffer.from_numpy(shown, whole.dtype, whole.device)
-    return found
+        shown = flat[row[0]:sum(row)]
+    else:
+        shown = moved_array(flat.reshape(x._storage.shape), x._moves)
+        distance = _address(shown) - _address(flat)
+        is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
+        piece = _piece(whole, distance // flat.itemsize if is_inside else None, shown.size)
+        if piece is not None:
+            return piece
+    return Buffer.from_numpy(shown, whole.dtype, whole.device) \
+        if 0 < shown.nbytes <= FEW_BYTES else None
 
 
 def _in_a_row(shape: Shape, moves: Moves) -> tuple[int, int] | None:
