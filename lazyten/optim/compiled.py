@@ -37,6 +37,7 @@ from lazyten.optim.step_numbers import (
 )
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
+from lazyten.storage.frames import refuse_values
 from lazyten.support.errors import ArgumentError, JitError, LazytenError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
@@ -129,7 +130,7 @@ class CompiledOptimizer(Optimizer):
         if trace is not None and not trace.without_python:
             trace.action(self._check_rates)
         self._look_at_options()
-        if trace is None and self._skipped is None and recorded_step.step(self):
+        if trace is None and recorded_step.step(self):
             return
         self._forget_step()
         try:
@@ -223,6 +224,7 @@ class CompiledOptimizer(Optimizer):
             trace = tracing.current()
             if self._skipped is None and not (trace is not None and trace.without_python):
                 return None
+            refuse_values()  # a step that is being recorded would change the state
             if trace is not None:
                 trace.undo(partial(state.update, {"step": count}))
             with tracing.listening(None):
