@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
@@ -26,6 +26,7 @@ from lazyten.distributed.functional import all_reduce
 from lazyten.frontend.core.mixed_precision import autocast as autocast
 from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
 from lazyten.frontend.functions import realize, where
+from lazyten.frontend.recorded.lookup import as_one
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
@@ -42,6 +43,31 @@ from lazyten.support.errors import ArgumentError, DeviceError, DTypeError, State
 from lazyten.support.grad_mode import no_grad
 
 READY, UNSCALED, STEPPED = "ready", "unscaled", "stepped"
+
+
+@as_one
+def _unscaled(grads: Sequence[Tensor], scale: Tensor) -> Tensor:
+    """Divide gradients by a scale, in place; gives whether one is infinite or NaN."""
+    inverse = scale.reciprocal()
+    broken = [(~g.isfinite()).any() for g in grads]
+    for g in grads:
+        g.copy_(g * inverse)
+    return reduce(Tensor.logical_or, broken)
+
+
+@as_one
+def _choose_scale(scale: Tensor, tracker: Tensor, found: Tensor,
+                  options: tuple[float, float, int]) -> None:
+    """The next scale, and how many steps went well in a row, in place. found: whether a gradient
+    was infinite or NaN. options: by which factors it grows and shrinks, and after how many steps.
+    """
+    growth, backoff, interval = options
+    count = tracker + 1
+    grows = count == interval
+    larger = scale * growth
+    grown = where(grows & larger.isfinite(), larger, scale)
+    tracker.copy_(where(found | grows, 0, count))
+    scale.copy_(where(found, scale * backoff, grown))
 
 
 @dataclass(slots=True)
@@ -120,11 +146,7 @@ class GradScaler:
             raise StateError(f"GradScaler: no parameter of this {_name(optimizer)} has a gradient; "
                              f"call scale(loss).backward() first")
         with no_grad():
-            inverse = self._scale.reciprocal()
-            broken = [(~g.isfinite()).any() for g in grads]
-            for g in grads:
-                g.copy_(g * inverse)
-            found = reduce(Tensor.logical_or, broken)
+            found = _unscaled(grads, self._scale)
             for others, _ in shared_out(p for g in optimizer.param_groups for p in g["params"]):
                 if others is not None:
                     found = all_reduce(found, "max", others)
@@ -163,20 +185,13 @@ class GradScaler:
                              "step(optimizer) first")
         with no_grad():
             if new_scale is None:
-                self._choose_scale(reduce(Tensor.logical_or, [p.found for p in used]))
+                found = reduce(Tensor.logical_or, [p.found for p in used])
+                _choose_scale(self._scale, self._tracker, found, self._options())
             else:
                 self._scale.copy_(_on(new_scale, self._scale))
         for pending in used:  # also where what follows fails: the next step is another
             self._enter(pending, READY)
         realize(self._scale, self._tracker)
-
-    def _choose_scale(self, found: Tensor) -> None:
-        scale, count = self._scale, self._tracker + 1
-        grows = count == self._interval
-        larger = scale * self._growth
-        kept = where(grows & larger.isfinite(), larger, scale)
-        self._tracker.copy_(where(found | grows, 0, count))
-        scale.copy_(where(found, scale * self._backoff, kept))
 
     def _of(self, optimizer: Optimizer) -> _Pending:
         """What is known of an optimizer. In a jitted function it is there before the first call,

@@ -85,8 +85,11 @@ def compute(frame: Frame, asked: Sequence[Storage]) -> None:
     """Compute storages that are known in a frame, and what is due with them; if that is not
     possible, them alone: what is wrong with the others comes up where they are asked for."""
     known = frame.known_storages()
-    alone = _pending(frame, known, asked)
-    due = _due(known, asked, alone)
+    if len(known) == len(asked) == 1 and asked[0] in known:
+        due = alone = known  # as most often
+    else:
+        alone = _pending(frame, known, asked)
+        due = _due(known, asked, alone)
     try:
         _compute_if_possible(frame, known, (due, alone), {})
     except IndexingError:
@@ -137,19 +140,17 @@ def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, 
         try:
             nodes = _run(frame, realized, program, due, written)
             results = [*zip(due, templates, nodes, strict=False)]
-            for storage, template, node in results:
-                if others or storage.keeps_graph:  # what is made of it reads these bits
-                    frame.realize(template, memory_of(node))
+            if others:  # what is made of these reads their bits
+                frame.realize_all(templates, nodes)
+            else:
+                for storage, template, node in results:
+                    if storage.keeps_graph:
+                        frame.realize(template, memory_of(node))
             settle_known(frame, [r for r in results if not r[0].keeps_graph])
             if written:
-                changed = nodes[len(due):len(templates)]
-                if others:
-                    for template, node in zip(written.values(), changed, strict=True):
-                        frame.realize(template, memory_of(node))
-                Storage.store(zip(written, changed, strict=True), mark)
+                Storage.store(zip(written, nodes[len(due):len(templates)], strict=True), mark)
             if program.again:
-                for template, node in zip(program.again, nodes[len(templates):], strict=True):
-                    frame.realize(template, memory_of(node))
+                frame.realize_all(program.again, nodes[len(templates):])
         finally:
             frame.is_written = False
     frame.keep(others)

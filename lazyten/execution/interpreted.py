@@ -35,7 +35,7 @@ from lazyten.support.variables import EnvVar
 GRAPHS, PLANNED = 4, 2.5e6
 """So many graphs of a line are planned, or fewer that take so many microseconds, and two at least,
 before others are interpreted."""
-SOON, TURNS = 4, 3
+SOON, TURNS = 16, 3
 """A graph that its line has asked for again so many times in turn, each time as one of its last
 SOON, is a loop's, and planned."""
 KEPT = 1024

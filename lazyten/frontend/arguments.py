@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from lazyten.frontend.core.forms import OUT, by_form, form, is_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
 from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
+from lazyten.frontend.recorded.joining import joining, joins
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -146,7 +147,9 @@ def takes_out(function: Callable[P, R]) -> Callable[P, R]:
         return result if out is None else cast(R, written(result, out, function.__name__))
 
     whole = cast("Callable[P, R]", named)
-    return recorded(whole) if gives_tensors(function) else whole
+    if not gives_tensors(function):
+        return whole
+    return joining(whole, recorded(whole)) if joins(function) else recorded(whole)
 
 
 def fills_out(function: Callable[P, R]) -> Callable[P, R]:

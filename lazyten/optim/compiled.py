@@ -37,11 +37,15 @@ from lazyten.optim.step_numbers import (
 )
 from lazyten.storage import tracing
 from lazyten.storage.deferred import kept
+from lazyten.storage.frames import refuse_values
 from lazyten.support.errors import ArgumentError, JitError, LazytenError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
 Params = Iterable[Any]
+STEPS, WRITES = 64, 16_384
+"""So many steps that differ are remembered, those of batches of other lengths, say; and of those
+that did not come again, with so many writes in all."""
 
 
 class CompiledOptimizer(Optimizer):
@@ -65,7 +69,7 @@ class CompiledOptimizer(Optimizer):
         self._checked: list[Any] = []
         self._rate_places: list[int] = []
         self._known_options: tuple[list[Any], Any] = [], None
-        self._steps: Remembered[Step] = Remembered(8, 2)
+        self._steps: Remembered[Step] = Remembered(STEPS, WRITES)
         self._last: Last | None = None
         self._varying: frozenset[Place] = frozenset()
 
@@ -126,7 +130,7 @@ class CompiledOptimizer(Optimizer):
         if trace is not None and not trace.without_python:
             trace.action(self._check_rates)
         self._look_at_options()
-        if trace is None and self._skipped is None and recorded_step.step(self):
+        if trace is None and recorded_step.step(self):
             return
         self._forget_step()
         try:
@@ -220,6 +224,7 @@ class CompiledOptimizer(Optimizer):
             trace = tracing.current()
             if self._skipped is None and not (trace is not None and trace.without_python):
                 return None
+            refuse_values()  # a step that is being recorded would change the state
             if trace is not None:
                 trace.undo(partial(state.update, {"step": count}))
             with tracing.listening(None):

@@ -211,9 +211,10 @@ def names_of(states: Sequence[State | None]) -> list[str]:
 
 
 def ages_of(states: Sequence[State]) -> list[int]:
-    """How many steps each has taken more than the first."""
-    first = states[0].get("step", 0)
-    return [state.get("step", first) - first for state in states]
+    """How many steps each has taken more than the first, of those that Python counts."""
+    counts = [state.get("step") for state in states]
+    first = next((n for n in counts if isinstance(n, int)), 0)
+    return [n - first if isinstance(n, int) else 0 for n in counts]
 
 
 def values_of(operands: Sequence[Tensor], frame: Frame) -> list[Value] | None:
@@ -246,7 +247,7 @@ def again(known: Step, frame: Frame) -> Sequence[tuple[int, Node]] | None:
 
 
 def count(states: Sequence[State], by: int) -> None:
-    """Count more steps, where states do."""
+    """Count more steps, where states do, and not on a device."""
     for state in states:
-        if "step" in state:
+        if isinstance(state.get("step"), int):
             state["step"] += by

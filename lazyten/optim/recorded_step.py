@@ -58,6 +58,7 @@ class Repeatable(Owner, Protocol):
     _last: Last | None
     _checked: list[Any]
     _known_options: tuple[list[Any], Hashable]
+    _skipped: Tensor | None
 
     @property
     def _is_repeatable(self) -> bool: ...
@@ -85,7 +86,7 @@ def step(optimizer: Repeatable) -> bool:
     if not keys.is_on() or not optimizer._is_repeatable:
         return False
     last = optimizer._last
-    about = None if last is None else as_last(optimizer, last)
+    about = None if last is None or optimizer._skipped is not None else as_last(optimizer, last)
     if about is None:
         optimizer._last = None
         with no_grad():
@@ -111,17 +112,19 @@ def _looked_up(optimizer: Repeatable) -> About | None:
         return None
     given = [x for part in parts for x in (part.p, part.grad)]
     kept = [v for part in parts for v in part.state.values() if isinstance(v, Tensor)]
-    operands, states = [*given, *kept], [part.state for part in parts]
+    read = [] if optimizer._skipped is None else [optimizer._skipped]
+    operands, states = [*given, *kept, *read], [part.state for part in parts]
     frame = frame_of(given[0], given[1::2])
     options = _options(optimizer, parts)
     values = None if frame is None else values_of(given, frame)
-    if frame is None or options is None or values is None:
+    condition = None if frame is None else values_of(read, frame)
+    if frame is None or options is None or values is None or condition is None:
         return None
     place = _placed(kept, frame)
     others = values_of(kept, frame) if place is None else []
     if others is None:
         return None
-    key = (tuple(values), tuple(others), place, options)
+    key = (tuple(values), tuple(others), tuple(condition), place, options)
     known = optimizer._steps.get(key)
     writes = None
     if known is not None and all(map(_is_same, known.states, states)):
@@ -129,8 +132,8 @@ def _looked_up(optimizer: Repeatable) -> About | None:
     if writes is None:
         if place is not None:
             others = _known(kept, place, frame)
-        writes = _record(optimizer, parts, operands, [*values, *others], frame, key)
-    elif known is not None and place is not None:
+        writes = _record(optimizer, parts, operands, [*values, *others, *condition], frame, key)
+    elif known is not None and place is not None and not read:
         optimizer._last = last_of(optimizer, given, kept, values, place.first, known)
     if writes is None:
         return None
@@ -154,8 +157,9 @@ def _parts(optimizer: Repeatable) -> list[Part]:
             grad = p._grad
             if grad is not None:
                 state = optimizer._states.get(p) or optimizer._new_state(p, group)
-                if isinstance(state.get("step"), Tensor):
-                    return []
+                if optimizer._skipped is not None and "step" in state \
+                        and not isinstance(state["step"], Tensor):
+                    return []  # the device will count, from now on
                 found.append(Part(p, grad, state, group, number))
     return found
 
@@ -248,6 +252,8 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         return result
 
     optimizer._forget_step()
+    skipped = optimizer._skipped
+    optimizer._skipped = None if skipped is None else stand_ins.of(skipped)
     first_serial = here.first_serial = next(levels.serials)
     here.draws, here.frame = [], frame
     optimizer._input = given  # type: ignore[method-assign]
@@ -259,18 +265,19 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
         if here.draws or any(w.keeps_graph or w.was_freed for w in writes):
             raise Unsayable
     except (NeedsValue, Unsayable):
-        for part, count in zip(parts, before, strict=True):
-            if count is not None:
-                part.state["step"] = count
+        for part, taken in zip(parts, before, strict=True):
+            if taken is not None:
+                part.state["step"] = taken
         return None
     finally:
+        optimizer._skipped = skipped
         del optimizer._input
         here.first_serial = here.frame = None
         optimizer._forget_step()  # what was done was done to stand-ins
     made = Step([part.state for part in parts], [*numbers.values()],
                 [(w.operand, w.template) for w in writes])
     if is_clean:
-        optimizer._steps.add(key, made)
+        optimizer._steps.add(key, made, len(made.writes))
     return made.writes
 
 
@@ -280,7 +287,8 @@ def _update(optimizer: Repeatable, part: Part, stand_ins: StandIns) -> None:
     names = list(state.items())
     grad = stand_ins.of(part.grad)
     value = -grad if part.group.get("maximize") else grad
-    numbers = Numbers(optimizer, part.p, part.state, part.group, part.number)
+    counted = state if isinstance(state.get("step"), Tensor) else part.state
+    numbers = Numbers(optimizer, part.p, counted, part.group, part.number)
     optimizer._update(stand_ins.of(part.p), value, state, part.group, numbers)
     if list(state.items()) != names:
         raise Unsayable

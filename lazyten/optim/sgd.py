@@ -21,6 +21,7 @@ class SGD(CompiledOptimizer):
     """
 
     _takes_sparse = True
+    _first = False  # whether the step under way is a parameter's first, which is not dampened
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, momentum: float = 0,
                  dampening: float = 0, weight_decay: float = 0, nesterov: bool = False, *,
@@ -41,7 +42,8 @@ class SGD(CompiledOptimizer):
 
     @property
     def _is_repeatable(self) -> bool:
-        return not any(g["momentum"] and g["dampening"] for g in self.param_groups)
+        return all(p._grad is None or p in self._states for g in self.param_groups
+                   if g["momentum"] and g["dampening"] for p in g["params"])
 
     def _step_of(self, p: Tensor, group: Group, number: int) -> None:
         trace = tracing.current()
@@ -49,7 +51,10 @@ class SGD(CompiledOptimizer):
             if trace is not None and self._skipped is None:
                 trace.observe(lambda: p in self._states)
             self._first = p not in self._states
-        super()._step_of(p, group, number)
+        try:
+            super()._step_of(p, group, number)
+        finally:
+            self._first = False
 
     def _initial(self, p: Tensor, group: Group) -> State:
         return {"momentum_buffer": full(p)} if group["momentum"] else {}

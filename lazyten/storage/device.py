@@ -217,6 +217,10 @@ class Executor(ABC):
     def copy_out(self, target: np.ndarray[Any, Any], handle: Handle) -> None:
         """Copy the start of the memory to a contiguous host array, once all launches are done."""
 
+    def peek(self, handle: Handle, nbytes: int) -> bytes | None:
+        """The first bytes of memory, where the host can read them at once; else None."""
+        return None
+
     def view(self, handle: Handle, nbytes: int) -> np.ndarray[Any, Any] | None:
         """The first bytes of the memory as an array over it, once all launches are done; None where
         it is not the host's. What is on such a device can share memory with NumPy."""

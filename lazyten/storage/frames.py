@@ -71,6 +71,7 @@ MOST_TEMPLATES = 4096
 """Of one line."""
 _IN_MEMORY = frozenset({Op.BUFFER, Op.RESHAPE})
 """What may read a source."""
+_SHAPED = Op.RESHAPE
 ROOM = 32
 """A list of storages that is no longer is not gone through."""
 
@@ -301,6 +302,15 @@ class Frame:
         self.realized[template] = buffer
         if template in self._real:
             remember(self.device, self._real[template], buffer)
+
+    def realize_all(self, templates: Sequence[Node], nodes: Sequence[Node]) -> None:
+        """The same for several, in the memory that nodes read."""
+        flat = [node.src[0] if node.op is _SHAPED else node for node in nodes]
+        buffers = [memory_of(node) if node.src else node.arg for node in flat]
+        self.realized.update(zip(templates, buffers, strict=False))
+        if self._real:
+            for template, buffer in zip(templates, buffers, strict=False):
+                self.realize(template, buffer)
 
     def tidy(self) -> None:
         """Forget storages that are gone, or known by other means."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from operator import methodcaller
@@ -19,7 +20,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.movement import Moves
-from lazyten.ir.node import History, Node, Shape, make, reshape, set_history, unshaped
+from lazyten.ir.node import History, Node, Shape, make, reading, set_history, unshaped
 from lazyten.ir.ops import Op
 from lazyten.operators.math.gradients import freed, written_over
 from lazyten.storage import levels, tracing
@@ -69,6 +70,13 @@ class Buffer:
         executor(self.device).copy_out(out, self.handle)
         return out
 
+    def first(self) -> Scalar | None:
+        """The first element as a Python number, where that is read without NumPy; else None."""
+        unpack = _UNPACK.get(self.dtype)
+        found = None if unpack is None or not self.size else \
+            executor(self.device).peek(self.handle, self.dtype.itemsize)
+        return None if unpack is None or found is None else unpack(found)[0]
+
     def view(self) -> np.ndarray[Any, Any] | None:
         """The contents themselves, flat, as stored, to be read while this object lives; None where
         they are not in the host's memory."""
@@ -77,7 +85,11 @@ class Buffer:
 
     def node(self, shape: Shape) -> Node:
         """The GRAPH node that reads this buffer as an array of `shape`."""
-        return reshape(make(Op.BUFFER, self.dtype, (), self), shape)
+        return reading(self, self.dtype, shape)
+
+
+_UNPACK = {kind: struct.Struct(kind.numpy.char).unpack for kind in dt.ARITHMETIC
+           if kind.numpy == kind.compute}
 
 
 class Piece(Buffer):

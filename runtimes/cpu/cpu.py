@@ -137,6 +137,9 @@ class CpuRuntime(PooledRuntime[int]):
             start = ctypes.c_char.from_buffer(target)  # type: ignore[arg-type]  # arrays are buffers
             ctypes.memmove(ctypes.addressof(start), handle, nbytes)
 
+    def peek(self, handle: int, nbytes: int) -> bytes:
+        return ctypes.string_at(handle, nbytes)
+
     def view(self, handle: int, nbytes: int) -> Array:
         memory: Any = (ctypes.c_byte * nbytes).from_address(handle)
         return np.frombuffer(memory, np.uint8)

@@ -234,3 +234,19 @@ def test_what_repeats_is_work_where_it_is_added_up() -> None:
         for rows in range(4_000_000, 4_000_006):
             row.expand(rows, 7).sum(0).numpy()
     assert len(made) == 6
+
+
+def test_graphs_that_a_line_asks_for_by_turns_are_planned_soon(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    interpret, interpreted_ones = interpreted.interpret, list[int]()
+    monkeypatch.setattr(interpreted, "interpret", lambda device, graph, inputs: (
+        interpreted_ones.append(len(graph.order)), interpret(device, graph, inputs))[1])
+    interpreted.forget()
+    xs = [lt.ones(n, device="cpu").realize() for n in range(3, 12)]
+    seen = []
+    for _ in range(7):
+        interpreted_ones.clear()
+        for x in xs:
+            assert (x * 2).exp().sum().item() > 0
+        seen.append(len(interpreted_ones))
+    assert seen[0] and not any(seen[-2:]), seen

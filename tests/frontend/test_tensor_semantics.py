@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import copy
+import math
+import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.frontend.recorded import lookup
+from lazyten.ir.dtype import ARITHMETIC
 
 
 def test_views_share_a_storage_and_clones_do_not(device: str) -> None:
@@ -138,3 +142,19 @@ def test_a_tensor_of_one_number_is_read_without_computing_it(dtype: lt.DType,
         assert mine.tobytes() == other.tobytes()
     found[0][0] = 1  # of its own
     assert x.numpy().tobytes() == expected[0].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ARITHMETIC, ids=str)
+def test_item_is_the_number_that_numpy_has(dtype: Any, device: str) -> None:
+    found = lt.tensor([1, 0], dtype=dtype, device=device)
+    for x in (found[0], found[:1].clone(), found[:1].clone().reshape(1, 1), found[1] * 3):
+        expected = x.numpy().item()
+        assert x.item() == expected and type(x.item()) is type(expected)
+
+
+@pytest.mark.parametrize("value", [-0.0, math.inf, -math.inf, math.nan, 0.1, -2.5e-42])
+def test_item_of_special_numbers_keeps_their_bits(value: float, device: str) -> None:
+    for dtype in (lt.float32, lt.float64):
+        x = lt.tensor([value], dtype=dtype, device=device)
+        assert struct.pack("d", x.item()) == struct.pack("d", x.numpy().item())
+        assert struct.pack("d", x.clone().item()) == struct.pack("d", x.numpy().item())

@@ -2,6 +2,7 @@
 where nothing is looked up, whatever a program does between them."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from lazyten.optim.step_numbers import HeldNumber
 MAKERS: dict[str, Callable[[list[Any]], Any]] = {
     "SGD": lambda ps: lt.optim.SGD(ps, lr=0.1),
     "momentum": lambda ps: lt.optim.SGD(ps, lr=0.1, momentum=0.9, nesterov=True),
+    "dampened": lambda ps: lt.optim.SGD(ps, lr=0.1, momentum=0.9, dampening=0.3),
     "AdamW": lambda ps: lt.optim.AdamW(ps, lr=0.05, betas=(0.8, 0.9)),
     "NAdam": lambda ps: lt.optim.NAdam(ps, lr=0.05),
     "some momentum": lambda ps: lt.optim.SGD([{**group, "momentum": 0.9 * n}
@@ -229,7 +231,7 @@ def _are_as_without(maker: str, steps: list[Any]) -> None:
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
-@given(maker=st.sampled_from([*MAKERS][:4]), steps=st.lists(STEPS, min_size=1, max_size=6))
+@given(maker=st.sampled_from([*MAKERS][:5]), steps=st.lists(STEPS, min_size=1, max_size=6))
 def test_whatever_comes_between_steps_they_do_what_they_do_without(maker: str,
                                                                    steps: list[Any]) -> None:
     _are_as_without(maker, steps)
@@ -266,6 +268,87 @@ def test_a_step_like_the_last_one_is_not_looked_up(act: Any,
         if step < 5:
             found.clear()  # the first are recorded, and looked up
     assert not found
+
+
+def test_steps_of_batches_of_several_lengths_are_recorded_once(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    model, taken = lt.nn.Linear(3, 2), recorded_step._record
+    optimizer, recorded = lt.optim.Adam(model.parameters()), []
+
+    def record(*args: Any) -> Any:
+        recorded.append(args)
+        return taken(*args)
+    monkeypatch.setattr(recorded_step, "_record", record)
+    batches = [lt.ones(length, 3).realize() for length in range(1, 13)]
+    for step in range(4):
+        if step == 3:
+            recorded.clear()  # the first are recorded
+        for batch in batches:
+            optimizer.zero_grad()
+            model(batch).square().mean().backward()
+            optimizer.step()
+    assert not recorded
+
+
+SCALED: dict[str, Callable[[Any], Any]] = {
+    **{name: maker for name, maker in MAKERS.items() if name != "some momentum"},
+    "Adagrad": lambda ps: lt.optim.Adagrad(ps, lr=0.1),
+    "amsgrad": lambda ps: lt.optim.Adam(ps, lr=0.05, amsgrad=True, weight_decay=0.1),
+    "ASGD": lambda ps: lt.optim.ASGD(ps, lr=0.05, t0=2),
+    "RMSprop": lambda ps: lt.optim.RMSprop(ps, lr=0.05, centered=True),
+}
+
+
+def _scaled(maker: str, order: str) -> list[Any]:
+    """What steps see by a scaler, or without one, where gradients may be infinite, and parameters
+    have none."""
+    ps = [lt.nn.Parameter(lt.tensor([0.5, -1.0])), lt.nn.Parameter(lt.tensor([2.0]))]
+    optimizer, seen = SCALED[maker](ps), list[Any]()
+    scaler = lt.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    for kind in order:
+        factor = math.inf if kind == "i" else 0.5
+        optimizer.zero_grad()
+        loss = (ps[0] * factor).square().sum() + (ps[1].sum() if kind != "o" else 0.0)
+        if kind == "p":
+            loss.backward()
+            optimizer.step()
+        else:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        if kind == "s":
+            optimizer.load_state_dict(optimizer.state_dict())
+        if kind == "r":
+            optimizer.param_groups[0]["lr"] *= 0.5
+        seen.append(([p.tolist() for p in ps], scaler.get_scale(),
+                     [{k: float(lt.as_tensor(v).sum()) for k, v in optimizer.state[p].items()}
+                      for p in ps]))
+    return seen
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("maker", SCALED)
+@pytest.mark.parametrize("order", ["......", "..i..i.", "p.p.i.p", "..o.p.o.", ".s..rr..s.i"])
+def test_steps_of_a_scaler_do_what_they_do_without(maker: str, order: str) -> None:
+    with anew():
+        expected = _scaled(maker, order)
+    assert_alike(_scaled(maker, order), expected, rel=1e-6, abs=1e-7)
+
+
+def test_steps_of_a_scaler_are_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    updates, original = [], lt.optim.Adam._update
+    monkeypatch.setattr(lt.optim.Adam, "_update", lambda *args: updates.append(args)
+                        or original(*args))
+    model = lt.nn.Linear(3, 2)
+    optimizer, scaler = lt.optim.Adam(model.parameters()), lt.amp.GradScaler("cpu")
+    for step in range(8):
+        if step == 4:
+            updates.clear()  # the first are recorded
+        optimizer.zero_grad()
+        scaler.scale(model(lt.ones(4, 3)).square().mean()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    assert not updates and [state["step"].item() for state in optimizer.state.values()] == [8, 8]
 
 
 def test_random_numbers_of_a_step_that_is_kept_stay_what_they_were() -> None:

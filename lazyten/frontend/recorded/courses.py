@@ -59,6 +59,11 @@ class Family:
     views: set[Hashable] = field(default_factory=set)
     exact: set[Hashable] = field(default_factory=set)
 
+    @property
+    def varies(self) -> bool:
+        """Whether some numbers are known to vary."""
+        return self.turns >= TURNS
+
     def meet(self, turn: int, key: Hashable, numbers: tuple[Hashable, ...]) -> bool:
         """Note an operation with these numbers, equal for what means the same; gives whether some
         of them are known to vary."""
@@ -73,7 +78,7 @@ class Family:
             self.varying.update(different)
             if self.turn != turn:
                 self.turn, self.turns = turn, self.turns + 1
-        return self.turns >= TURNS
+        return self.varies
 
 
 _families: Remembered[Family] = Remembered(4096, 4096)

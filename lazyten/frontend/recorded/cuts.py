@@ -16,6 +16,7 @@ from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.courses import family_at
 from lazyten.frontend.recorded.regions import Region, is_of_memory
+from lazyten.ir.dtype import bool_
 from lazyten.operators.arrays.indexing import simple
 from lazyten.storage.frames import here
 from lazyten.support.location import user_place
@@ -40,10 +41,12 @@ class Cut:
         all that others may have written there."""
         if x._storage.shared is not None:
             return Region()
+        family = family_at((Cut, user_place()))
+        if family.varies:
+            return Region()
         numbers: list[int] = []
         key = x._storage.shape, x._storage.dtype, _kind(self.index, numbers)
-        varies = family_at((Cut, user_place())).meet(here.turn, key, tuple(numbers))
-        return Region() if varies else None
+        return Region() if family.meet(here.turn, key, tuple(numbers)) else None
 
 
 def _kind(index: Any, numbers: list[int]) -> Hashable:
@@ -76,6 +79,20 @@ def cut(x: Any, index: Any) -> Any:
     else:
         view._value = Cut((before.index, index) if before.__class__ is Cut else index)
     return view
+
+
+def with_places(x: Any, index: Any) -> Any:
+    """The places that a mask shows, in its place where it fits the first axes of a tensor: the mask
+    is read now, and what is looked up holds for any places of so many."""
+    if index.__class__ is not handle.results or x.__class__ is not handle.results:
+        return index
+    n = len(index.shape)
+    if index.dtype is not bool_ or not n or index.shape != x.shape[:n] \
+            or index._storage.device != x._storage.device:
+        return index
+    found = tuple([x._copy_of(places, device=x._storage.device)
+                   for places in np.nonzero(index._as_array())])
+    return found if n > 1 else found[0]
 
 
 def with_tensors(x: Any, index: Any) -> Any:

@@ -14,9 +14,9 @@ from lazyten.frontend.core import mixed_precision
 from lazyten.frontend.core.forms import by_form, is_complex
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.overriding import NOT_TAKEN, has_override, meet, taken_over, takers
-from lazyten.frontend.recorded import families, lifting
+from lazyten.frontend.recorded import families, joining, lifting
 from lazyten.frontend.recorded.courses import NAMES
-from lazyten.frontend.recorded.cuts import cut, with_tensors
+from lazyten.frontend.recorded.cuts import cut, with_places, with_tensors
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -58,6 +58,7 @@ def forget() -> None:
     _known.clear()
     _known.fresh = FRESH
     families.forget()
+    joining.forget()
     lifting.forget()
     frame_runs.forget()
 
@@ -98,7 +99,7 @@ def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if not is_on() or takers and has_override(_entries(self, index)):
             return method(self, index)
         view = cut(self, index)
-        return method(self, with_tensors(self, index)) if view is None else view
+        return method(self, with_tensors(self, with_places(self, index))) if view is None else view
     return found
 
 
@@ -188,6 +189,8 @@ def _pythons(x: Any) -> Any:
 def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
          operands: list[Handle[Any]], name: tuple[Any, ...]) -> Any:
     """Do an operation that is not known: as one of a family that is, or by itself."""
+    if joining.joins(function):
+        joining.note(function, operands, _values_of(name))
     met = None if numbers.node is not None else families.family_of(
         function, args, kwargs, frame, name, SETTINGS)
     if met is None or met.is_exact:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from lazyten.frontend.core.handle import Handle
-from lazyten.ir.node import Node, unshaped
+from lazyten.ir.movement import Moves
+from lazyten.ir.node import Node, Shape, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.device import executor
 from lazyten.storage.frames import Frame
@@ -24,14 +25,20 @@ FEW_BYTES = 1 << 16
 
 
 class Region:
-    """In a view's place for what it is in a frame: what it was read from, and its elements."""
+    """In a view's place for what it is in a frame: what it was read from, and its elements.
 
-    __slots__ = ("part", "whole")
+    twin: its elements in memory, if they are to be a source of their own in its frame, whatever
+    else has the same memory.
+    """
+
+    __slots__ = ("own", "part", "twin", "whole")
     template = None
 
-    def __init__(self) -> None:
+    def __init__(self, twin: Buffer | None = None) -> None:
         self.whole: Buffer | SharedMemory | None = None
         self.part: Buffer | None = None
+        self.twin = twin
+        self.own: tuple[Any, Node] | None = None
 
     def of_view(self) -> Region:
         """What a view of the view is marked by."""
@@ -39,6 +46,8 @@ class Region:
 
     def source_in(self, frame: Frame, x: Handle[Any]) -> Node | None:
         """The template of the view's elements; None where they are not simply in memory."""
+        if self.twin is not None:
+            return self._own_source(frame, x, self.twin)
         storage = x._storage
         shared = storage.shared
         if shared is not None and shared.is_private:
@@ -53,6 +62,12 @@ class Region:
         if self.whole is not whole:
             self.whole, self.part = whole, elements(x, whole)
         return None if self.part is None else frame.source_in_graph(self.part, x.shape)
+
+    def _own_source(self, frame: Frame, x: Handle[Any], twin: Buffer) -> Node:
+        """The template of a source that is no other's, once in a frame."""
+        if self.own is None or self.own[0] is not frame.mark:
+            self.own = frame.mark, frame.source(twin, x.shape)
+        return self.own[1]
 
     def _copied(self, x: Handle[Any], shared: SharedMemory) -> Buffer:
         """What others have written to the view's elements until now, and not to all the rest."""
@@ -85,18 +100,41 @@ def in_memory(x: Handle[Any]) -> Buffer | None:
 def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
     """The part of memory that has the elements of a view, or a copy where they are few, but not in
     a row, or where no kernel may begin; None where it takes a kernel to copy them."""
+    row = _in_a_row(x._storage.shape, x._moves)
+    piece = None if row is None else _piece(whole, *row)
+    if piece is not None:
+        return piece
     flat = whole.view()
     if flat is None:
         offset = x.storage_offset() if x._tracker.is_contiguous else None
         return _piece(whole, offset, x.numel())
-    shown = moved_array(flat.reshape(x._storage.shape), x._moves)
-    distance = _address(shown) - _address(flat)
-    is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
-    first = distance // flat.itemsize if is_inside else None
-    found: Buffer | None = _piece(whole, first, shown.size)
-    if found is None and 0 < shown.nbytes <= FEW_BYTES:
-        found = Buffer.from_numpy(shown, whole.dtype, whole.device)
-    return found
+    if row is not None:
+        shown = flat[row[0]:sum(row)]
+    else:
+        shown = moved_array(flat.reshape(x._storage.shape), x._moves)
+        distance = _address(shown) - _address(flat)
+        is_inside = shown.flags.c_contiguous and 0 <= distance < flat.nbytes
+        piece = _piece(whole, distance // flat.itemsize if is_inside else None, shown.size)
+        if piece is not None:
+            return piece
+    return Buffer.from_numpy(shown, whole.dtype, whole.device) \
+        if 0 < shown.nbytes <= FEW_BYTES else None
+
+
+def _in_a_row(shape: Shape, moves: Moves) -> tuple[int, int] | None:
+    """Where the elements begin that an index of numbers and slices shows, and how many they are, if
+    they are in a row in memory; None for other moves, too."""
+    if not moves or moves[0][0] is not Op.SHRINK or len(moves) > 2 \
+            or moves[-1][0] is not (Op.SHRINK, Op.RESHAPE)[len(moves) - 1]:
+        return None
+    first, size, stride, is_part = 0, 1, 1, False
+    for (start, stop), n in zip(reversed(moves[0][1]), reversed(shape), strict=True):
+        count = stop - start
+        if is_part and count != 1:
+            return None
+        is_part = is_part or count != n
+        first, size, stride = first + start * stride, size * count, stride * n
+    return first, size
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:

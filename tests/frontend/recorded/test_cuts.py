@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -208,3 +209,28 @@ def test_a_class_that_takes_operations_over_is_asked_for_its_own_parts_alone() -
     assert type(own[1]) is Asked and own[[0, 1], 2].tolist() == [2, 6]
     place = lt.tensor([1]).as_subclass(Asked)
     assert x[np.array([0]), place].tolist() == [1] and asked.count("__getitem__") == 3
+
+
+@pytest.mark.parametrize("shape", [(6,), (6, 4), (6, 4, 3)])
+def test_what_masks_of_as_many_elements_show_is_recorded_once(
+        shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, rng = lt.arange(72.0).reshape(6, 4, 3).realize(), np.random.default_rng(0)
+    weight, selected, calls = lt.ones(3, requires_grad=True), lt.Tensor._selected, []
+    monkeypatch.setattr(lt.Tensor, "_selected", lambda *args: calls.append(args) or selected(*args))
+    for step in range(6):
+        flat = np.zeros(math.prod(shape), bool)
+        flat[rng.permutation(flat.size)[:4]] = True
+        mask = flat.reshape(shape)
+        shown = (x * weight if len(shape) < 3 else x)[lt.tensor(mask)]
+        assert np.array_equal(shown.numpy(), x.numpy()[mask])
+        if step == 3:
+            calls.clear()
+    assert not calls
+
+
+def test_a_mask_that_does_not_fit_is_an_error_as_ever() -> None:
+    x = lt.zeros(3, 2).realize()
+    for mask in (lt.ones(2, dtype=lt.bool_), lt.ones(3, 2, 1, dtype=lt.bool_)):
+        with pytest.raises(lt.IndexingError, match="shape"):
+            x[mask]
+    assert x[lt.zeros(3, dtype=lt.bool_)].shape == (0, 2)
