@@ -45,7 +45,7 @@ ROOMS = [
     "operators.arrays", "storage", "random", "sharding", "schedule", "execution.sizes",
     "execution.plans", "execution", "diagnostics",
     "frontend.core", "frontend.recorded", "frontend.methods", "frontend",
-    "frontend.complexes", "sparse", "distributed", "distributed.tensor",
+    "frontend.complexes", "sparse", "saving", "distributed", "distributed.tensor",
     "nn.functions",
     "nn.functions.spatial", "nn.criteria", "autograd", "linalg",
     "testing", "nn", "nn.modules", "nn.sequence", "nn.utils", "nn.parallel",

@@ -66,7 +66,7 @@ SAME: dict[str, str] = {
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "functional": "", "quasirandom": "utils.quasirandom",
-    "serialization": "frontend.saving", "torch_version": "version", "_tensor": "",
+    "serialization": "saving.saving", "torch_version": "version", "_tensor": "",
     "cpu.amp": "amp", "nn.common_types": "nn.tuples",
     "distributed.distributed_c10d": "distributed",
     "utils.data._utils": "utils.data", "_vmap_internals": "func", "_functorch": "func",
@@ -151,6 +151,7 @@ ABOVE: dict[str, str] = {
                     "distributed.tensor.parallel.dtensor"),
     **{f"distributed.tensor.{name}": "distributed.tensor.parallel.distributing"
        for name in ("distribute_module", "zeros", "ones", "empty", "full", "rand", "randn")},
+    "nn.modules.activation.MultiheadAttention": "nn",
     "nn._IncompatibleKeys": "nn.module_state"} | {
     f"utils.data.{name}": "utils.data.datapipes"
     for name in ("IterDataPipe", "MapDataPipe", "DFIterDataPipe", "functional_datapipe")}
