@@ -54,7 +54,7 @@ ROOMS = [
     "distributed.checkpoint", "distributions", "amp",
     "func", "functorch", "autograd.functional",
     "capture.state", "capture", "utils.data", "utils", "tuning", "seeing", "quantization",
-    "backends", "special", "fft", "signal", "masked", "cuda", "hub", "multiprocessing",
+    "special", "fft", "signal", "masked", "cuda", "backends", "hub", "multiprocessing",
     "profiler", "platform",
     "lazyten", "einops_backend",
     "codegen.targets", "codegen.numerics", "codegen.loops", "codegen.instructions",

@@ -90,6 +90,10 @@ class Optimizer(tracing.TellsTraces):
         self._stepping = False
         self._opt_called = False
 
+    def _patch_step_function(self) -> None:
+        """PyTorch's name for what an optimizer around another calls in place of our __init__."""
+        self._prepare()
+
     def _check_options(self, group: Group) -> None:
         """ArgumentError or DTypeError for an option that makes no sense; subclasses know more."""
 

@@ -106,7 +106,8 @@ REFUSED: dict[str, str] = {
         checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils
         checkpoint.filesystem checkpoint.hf_storage checkpoint.metadata
         checkpoint.planner""", _PROCESSES),
-    "distributed.rpc": _PROCESSES, "_C._distributed_rpc": _PROCESSES,
+    **dict.fromkeys(("distributed.rpc", "distributed.autograd", "_C._distributed_rpc"),
+                    _PROCESSES),
     **dict.fromkeys(("onnx.symbolic_helper", *(f"onnx.symbolic_opset{n}" for n in range(7, 21))),
                     _SYMBOLIC),
     "_higher_order_ops": "Python's own loops and if do it, and steps of a loop that are alike are "

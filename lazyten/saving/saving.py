@@ -10,7 +10,7 @@ import json
 import os
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeAlias
@@ -229,8 +229,35 @@ def _pairs(content: list[list[Any]], tensors: Mapping[str, Tensor]) -> Iterator[
 
 
 def add_safe_globals(safe_globals: Sequence[Any]) -> None:
-    """Nothing: a file here is no pickle, so it makes no objects of classes."""
+    """Let PyTorch's files name these classes and functions, or pairs of one and the name that files
+    have for it, with weights_only=True as well."""
+    pytorch_files.SAFE.update(map(_named, safe_globals))
 
 
-class safe_globals(nullcontext[None]):
-    """For `with`: nothing, as `add_safe_globals`."""
+def get_safe_globals() -> list[Any]:
+    """What `add_safe_globals` was given."""
+    return list(pytorch_files.SAFE.values())
+
+
+def clear_safe_globals() -> None:
+    """Forget what `add_safe_globals` was given."""
+    pytorch_files.SAFE.clear()
+
+
+@contextmanager
+def safe_globals(safe_globals: Sequence[Any]) -> Iterator[None]:
+    """Within this block these are as if given to `add_safe_globals`."""
+    before = dict(pytorch_files.SAFE)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        clear_safe_globals()
+        pytorch_files.SAFE.update(before)
+
+
+def _named(safe: Any) -> tuple[str, Any]:
+    """What a file calls a class or function, and this."""
+    if isinstance(safe, tuple):
+        return safe[1], safe[0]
+    return f"{safe.__module__}.{safe.__qualname__}", safe

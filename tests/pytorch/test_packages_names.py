@@ -131,8 +131,8 @@ def test_capsules_and_files() -> None:
     with pytest.warns(UserWarning, match="read-only"):  # as NumPy takes a capsule without a version
         y = from_dlpack(to_dlpack(x))
     assert y.data_ptr() == x.data_ptr() and y.tolist() == [0.0, 1.0, 2.0]
-    add_safe_globals([np.ndarray])
-    with safe_globals([np.ndarray]):
+    with safe_globals([]):
+        add_safe_globals([np.ndarray])
         assert "threads" in lt.__config__.parallel_info()
 
 
@@ -170,3 +170,43 @@ def test_a_package_sees_pytorchs_modules_from_within(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "lazyten", "run", str(script)],
                           capture_output=True, text=True)
     assert "  torch.no_such_function  (in a package, other.py:6)" in done.stderr
+
+
+def test_a_handle_of_a_table_of_ones_own_has_a_number() -> None:
+    first, second = dict[int, int](), dict[int, int]()
+    handle = lt.utils.hooks.RemovableHandle(first, extra_dict=second)  # type: ignore[attr-defined]
+    first[handle.id] = second[handle.id] = 1
+    handle.remove()
+    assert first == second == {}
+
+
+def test_a_gradient_may_be_given_in_a_list() -> None:
+    x = lt.ones(2, requires_grad=True)
+    (x * 3).backward([lt.tensor([1.0, 2.0])])
+    assert x.grad is not None and x.grad.tolist() == [3.0, 6.0]
+    with pytest.raises(lt.DTypeError):
+        (x * 3).backward([lt.ones(2), lt.ones(2)])
+
+
+def test_an_optimizer_around_another_need_not_call_its_base() -> None:
+    class Around(lt.optim.Optimizer):
+        def __init__(self, inner: lt.optim.Optimizer) -> None:
+            self.inner, self.defaults = inner, inner.defaults
+            self.param_groups, self.state = inner.param_groups, inner.state
+            self._patch_step_function()
+
+        def step(self, closure: Any = None) -> Any:
+            return self.inner.step(closure)
+
+    w = lt.ones(2, requires_grad=True)
+    optimizer, seen = Around(lt.optim.SGD([w], 0.5)), list[Any]()
+    optimizer.register_step_post_hook(lambda *given: seen.append(given))
+    w.sum().backward()
+    optimizer.step()
+    assert w.tolist() == [0.5, 0.5] and len(seen) == 1
+
+
+def test_what_is_built_is_what_can_be_used() -> None:
+    from lazyten.distributed import autograd, rpc  # type: ignore[attr-defined]
+    assert lt.backends.cuda.is_built() == lt.cuda.is_available()
+    assert not autograd.is_available() and not rpc.is_available()

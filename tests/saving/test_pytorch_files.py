@@ -5,6 +5,7 @@ import io
 import pickle
 import subprocess
 import zipfile
+from argparse import Namespace
 from collections import OrderedDict
 from typing import Any
 
@@ -159,3 +160,16 @@ def test_what_else_is_pytorchs_own_is_refused_even_if_code_is_allowed() -> None:
     content = written(torch.optim.SGD([torch.ones(1, requires_grad=True)], 0.1), True)
     with pytest.raises(lt.ArgumentError, match=r"torch.optim.sgd.SGD.*state_dict"):
         read(content, weights_only=False)
+
+
+@pytest.mark.torch
+def test_names_that_the_user_calls_safe_are_read() -> None:
+    content = written({"args": Namespace(lr=0.1)}, True)
+    with pytest.raises(lt.ArgumentError, match=r"argparse.Namespace"):
+        read(content)
+    for safe in (Namespace, (Namespace, "argparse.Namespace")):
+        with lt.serialization.safe_globals([safe]):  # type: ignore[attr-defined]
+            assert lt.serialization.get_safe_globals() == [Namespace]  # type: ignore[attr-defined]
+            assert read(content) == {"args": Namespace(lr=0.1)}
+    with pytest.raises(lt.ArgumentError):
+        read(content)

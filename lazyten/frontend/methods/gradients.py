@@ -120,6 +120,8 @@ class GradientMethods(TensorCore[Tensor]):
                                     f"is for one element; reduce first, with sum() or mean(), or "
                                     f"pass gradient=")
             return const(1.0, self.dtype, self.shape)
+        if isinstance(given, list | tuple) and len(given) == 1:  # as autograd.backward takes them
+            given = given[0]
         self._tensor(given, "backward")
         if given.shape != self.shape or not given.dtype.is_float:
             raise GradientError(f"backward: gradient is {given.dtype.name} {given.shape}, but the "
