@@ -347,6 +347,10 @@ _LATER = {
                      "kaiser_window"), "signal.windows"), "polygamma": "special",
     **dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "distributions.sampling"),
     **dict.fromkeys(("binomial", "poisson"), "distributions.discrete"),
+    **dict.fromkeys(("_check", "_check_with", "_check_index", "_check_value", "_check_type",
+                     "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with"),
+                    "platform.checks"),
+    "get_device_module": "platform.accelerator",
     "chain_matmul": "linalg.products", "quantize": "quantization.converting",
     **dict.fromkeys(("fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"),
                     "quantization.affine"),
@@ -469,6 +473,7 @@ short, int, long = int16, int32, int64
 bool = bool_
 device, dtype = Device, DType
 get_default_device = _default_device
+legacy_contiguous_format = contiguous_format
 
 
 _modules.install()

@@ -69,7 +69,9 @@ SAME: dict[str, str] = {
     "serialization": "saving.saving", "torch_version": "version", "_tensor": "",
     "cpu.amp": "amp", "nn.common_types": "nn.tuples",
     "distributed.distributed_c10d": "distributed",
-    "utils.data._utils": "utils.data", "_vmap_internals": "func", "_functorch": "func",
+    "utils.data._utils": "utils.data", "utils.data._utils.pin_memory": "utils.data.collate",
+    "_utils": "platform.flat",
+    "_vmap_internals": "func", "_functorch": "func",
     **_below("_functorch", "apis eager_transforms functional_call vmap", "func"),
     "distributions.multivariate_normal": "distributions.multivariate",
 }
@@ -102,7 +104,8 @@ REFUSED: dict[str, str] = {
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
     "distributed.elastic": _PROCESSES,
     **_below("distributed", """
-        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap
+        run constants tensor._utils fsdp.sharded_grad_scaler fsdp.wrap fsdp.api launcher utils
+        tensor.experimental._attention checkpoint.state_dict_loader
         checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils
         checkpoint.filesystem checkpoint.hf_storage checkpoint.metadata
         checkpoint.planner""", _PROCESSES),
@@ -120,6 +123,7 @@ REFUSED: dict[str, str] = {
               "pack_padded_sequence",
     "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
                                    "bias; what makes it fuses with the rest",
+    "classes": _NATIVE, "numa": "bind the process to processors by numactl or taskset",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
     "utils.cpp_extension": _NATIVE, "utils._python_dispatch": _GRAPHS,
     "utils.mobile_optimizer": _GRAPHS,
@@ -153,7 +157,9 @@ ABOVE: dict[str, str] = {
     **{f"distributed.tensor.{name}": "distributed.tensor.parallel.distributing"
        for name in ("distribute_module", "zeros", "ones", "empty", "full", "rand", "randn")},
     "nn.modules.activation.MultiheadAttention": "nn",
-    "nn._IncompatibleKeys": "nn.module_state"} | {
+    "storage.UntypedStorage": "storage.untyped",
+    "nn._IncompatibleKeys": "nn.module_state",
+    "nn.modules.module._IncompatibleKeys": "nn.module_state"} | {
     f"utils.data.{name}": "utils.data.datapipes"
     for name in ("IterDataPipe", "MapDataPipe", "DFIterDataPipe", "functional_datapipe")}
 """Names of modules that stand above those which PyTorch has them in, loaded when asked for."""
@@ -176,8 +182,10 @@ class OtherName(ModuleType):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
         below = f"{self.__name__}.{name}"
-        return import_module(below) if is_module(below) else \
-            getattr(import_module(self._home), name)
+        if is_module(below):
+            return import_module(below)
+        home = ABOVE.get(below.removeprefix("lazyten."))
+        return getattr(import_module(self._home if home is None else f"lazyten.{home}"), name)
 
     def __dir__(self) -> list[str]:
         return dir(import_module(self._home))
@@ -276,7 +284,7 @@ def later(package: str, *below: str) -> Callable[[str], Any]:
         home = ABOVE.get(whole.removeprefix("lazyten.")) or WHOLE.get(package)
         if home is not None and not name.startswith("__"):
             return getattr(import_module(f"lazyten.{home}"), name)
-        if package == "lazyten" and name in TYPES:
+        if package in ("lazyten", "lazyten.storage") and name in TYPES:
             return _class_of_nothing(name)
         if package == "lazyten" and name in ELEMENTS:
             return _absent_type(name)

@@ -57,6 +57,7 @@ class _Call:
     """A callable that a pickle may call, and cannot change."""
 
     __slots__ = ("_call",)
+    _call: Callable[..., Any]
 
     def __init__(self, call: Callable[..., Any]) -> None:
         object.__setattr__(self, "_call", call)
@@ -68,7 +69,7 @@ class _Call:
         raise AttributeError(name)
 
 
-def _tensor(storage: _Stored, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
+def _tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
             requires_grad: bool = False, hooks: object = None, *rest: Any) -> Any:
     """A tensor by the elements of its storage that it shows."""
     if not isinstance(storage, _Stored):
@@ -165,7 +166,7 @@ class _Unpickler(pickle.Unpickler):
         its text."""
         if saved[0] == "module":
             return saved[1]
-        kind, dtype, key, _, count, *_ = saved if len(saved) > 4 else (None,) * 5
+        kind, dtype, key, _, count, *_ = saved if len(saved) > 4 else ("", None, "", "", 0)
         if kind not in ("storage", b"storage") or not isinstance(dtype, DType):
             raise ArgumentError(f"load: {self.source} names {saved!r:.60} as a storage; save it "
                                 f"again as a state_dict()")

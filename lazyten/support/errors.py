@@ -4,7 +4,7 @@ A message names the operation, the values, the axis at fault, and what to do abo
 """
 from __future__ import annotations
 
-from pickle import UnpicklingError
+import pickle
 
 
 class LazytenError(RuntimeError):
@@ -152,7 +152,7 @@ class ValueRangeError(ArgumentError, IndexingError):
     probability; also a ValueError, and an IndexError, as what else is found then."""
 
 
-class CodeInFileError(ArgumentError, UnpicklingError):
+class CodeInFileError(ArgumentError, pickle.UnpicklingError):
     """A file whose objects are made by running what it says, where only data was asked for; also a
     ValueError, and pickle's UnpicklingError."""
 

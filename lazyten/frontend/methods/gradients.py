@@ -106,7 +106,7 @@ class GradientMethods(TensorCore[Tensor]):
                                 f"computed from it")
         return wanted
 
-    def _cotangent(self, given: Tensor | None, create_graph: bool) -> Node:
+    def _cotangent(self, given: Any, create_graph: bool) -> Node:
         if not self.requires_grad:
             raise GradientError(f"backward of a tensor of shape {self.shape} that does not require "
                                 f"gradients: set requires_grad on a leaf it is computed from, and "
