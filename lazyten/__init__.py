@@ -297,10 +297,6 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten.capture.dims import Dim as Dim
     from lazyten.capture.jit import jit as jit
     from lazyten.distributed.annotating import shard as shard
-    from lazyten.frontend.saving import load as load
-    from lazyten.frontend.saving import save as save
-    from lazyten.frontend.serialization import load_safetensors as load_safetensors
-    from lazyten.frontend.serialization import save_safetensors as save_safetensors
     from lazyten.func import vmap as vmap
     from lazyten.quantization.affine import (
         fake_quantize_per_channel_affine as fake_quantize_per_channel_affine,
@@ -309,6 +305,10 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
         fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine,
     )
     from lazyten.quantization.converting import quantize as quantize
+    from lazyten.saving.saving import load as load
+    from lazyten.saving.saving import save as save
+    from lazyten.saving.serialization import load_safetensors as load_safetensors
+    from lazyten.saving.serialization import save_safetensors as save_safetensors
     from lazyten.seeing.profile import profile as profile
     from lazyten.seeing.view import view as view
     from lazyten.sparse.making import sparse_compressed_tensor as sparse_compressed_tensor
@@ -326,9 +326,9 @@ _LATER = {
     "grad": "autograd", "ops": "autograd.custom_operators",
     "Future": "pytorch.futures",
     "vmap": "func", "jit": "capture.jit", "Dim": "capture.dims",
-    "load": "frontend.saving", "save": "frontend.saving",
-    "load_safetensors": "frontend.serialization",
-    "save_safetensors": "frontend.serialization", "load_decisions": "tuning.tuning",
+    "load": "saving.saving", "save": "saving.saving",
+    "load_safetensors": "saving.serialization",
+    "save_safetensors": "saving.serialization", "load_decisions": "tuning.tuning",
     "tune": "tuning.tuning", "export": "ahead.exporting", "profile": "seeing.profile",
     "shard": "distributed.annotating", "view": "seeing.view", **dict.fromkeys((
         "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu",
@@ -347,6 +347,10 @@ _LATER = {
                      "kaiser_window"), "signal.windows"), "polygamma": "special",
     **dict.fromkeys(("_sample_dirichlet", "_standard_gamma"), "distributions.sampling"),
     **dict.fromkeys(("binomial", "poisson"), "distributions.discrete"),
+    **dict.fromkeys(("_check", "_check_with", "_check_index", "_check_value", "_check_type",
+                     "_check_not_implemented", "_check_tensor_all", "_check_tensor_all_with"),
+                    "platform.checks"),
+    "get_device_module": "platform.accelerator",
     "chain_matmul": "linalg.products", "quantize": "quantization.converting",
     **dict.fromkeys(("fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine"),
                     "quantization.affine"),
@@ -469,6 +473,7 @@ short, int, long = int16, int32, int64
 bool = bool_
 device, dtype = Device, DType
 get_default_device = _default_device
+legacy_contiguous_format = contiguous_format
 
 
 _modules.install()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from lazyten.storage.device import missing
+from lazyten.cuda import is_available
 from lazyten.support.matmul_precision import allows_tf32, set_float32_matmul_precision
 
 
@@ -74,8 +74,8 @@ class _Cuda:
 
     @staticmethod
     def is_built() -> bool:
-        """Whether what the device needs is installed."""
-        return missing("cuda") is None
+        """Whether there is such a device: programs that ask go on to use it."""
+        return is_available()
 
     @staticmethod
     def enable_math_sdp(enabled: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lazyten import amp
-from lazyten.frontend.tensor import KINDS
+from lazyten.frontend.tensor import KINDS, Tensor
 from lazyten.frontend.tensor_types import TensorType
 from lazyten.pytorch.modules import later as _later
 from lazyten.pytorch.refusals import refused
@@ -76,7 +76,7 @@ globals().update(refused(
     "get_gencode_flags", "get_per_process_memory_fraction", "memory_snapshot", "memory_stats",
     "memory_stats_as_nested_dict", "memory_summary", "nvtx", "set_per_process_memory_fraction",
     "clock_rate", "device_memory_used", "list_gpu_processes", "memory_usage", "power_draw",
-    "temperature", "utilization"))
+    "temperature", "utilization", "profiler", "comm"))
 globals().update(refused(
     "cuda", "lazyten.memory_stats() and cuda.empty_cache() are what there is of its allocator",
     "CUDAPluggableAllocator", "MemPool", "caching_allocator_alloc", "caching_allocator_delete",
@@ -89,8 +89,6 @@ globals().update(refused(
 manual_seed_all = manual_seed
 seed_all = seed
 globals().update({f"{kind}Tensor": TensorType(kind, "cuda") for kind in KINDS})
-State = tuple[int, int]
-"""Of a generator: its seed, and how many numbers it has drawn."""
 
 
 def _names() -> list[str]:
@@ -156,22 +154,23 @@ def ipc_collect() -> None:
     """Nothing: memory is not shared between processes."""
 
 
-def get_rng_state(device: str | int | None = None) -> State:
+def get_rng_state(device: str | int | None = None) -> Tensor:
     """`lt.get_rng_state`: the generator is the same on all devices."""
-    return _state()
+    state: Tensor = _state()
+    return state
 
 
-def set_rng_state(new_state: State, device: str | int | None = None) -> None:
+def set_rng_state(new_state: Tensor, device: str | int | None = None) -> None:
     """`lt.set_rng_state`: the generator is the same on all devices."""
     _set_state(new_state)
 
 
-def get_rng_state_all() -> list[State]:
+def get_rng_state_all() -> list[Tensor]:
     """A state for each GPU, all the same."""
     return [_state()] * device_count()
 
 
-def set_rng_state_all(new_states: Iterable[State]) -> None:
+def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
     """What `get_rng_state_all` gave."""
     for state in new_states:
         _set_state(state)

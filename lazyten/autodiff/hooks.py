@@ -70,14 +70,22 @@ def _walking(is_inner: bool, originals: Mapping[Node, Node],
 
 
 class RemovableHandle:
-    """What registering a hook gives: remove() takes it away again."""
+    """What registering a hook gives: remove() takes it away again.
 
-    def __init__(self, hooks: MutableMapping[int, Any], number: int) -> None:
-        self._hooks, self._number = hooks, number
+    hooks: the table that it is in, by the handle's `id`: a new number if none is given. extra_dict:
+    a table, or a list of them, out of which it is taken as well.
+    """
+
+    def __init__(self, hooks: MutableMapping[int, Any], number: int | None = None, *,
+                 extra_dict: Any = None) -> None:
+        self._hooks, self._number = hooks, next(_numbers) if number is None else number
+        self._others = extra_dict if isinstance(extra_dict, list) else \
+            [] if extra_dict is None else [extra_dict]
 
     def remove(self) -> None:
         """Call the hook no more."""
-        self._hooks.pop(self._number, None)
+        for table in (self._hooks, *self._others):
+            table.pop(self._number, None)
 
     @property
     def id(self) -> int:

@@ -33,7 +33,7 @@ from lazyten.ir.node import (
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math.gradients import with_gradient
-from lazyten.random import get_rng_state, set_rng_state
+from lazyten.random import default_generator
 from lazyten.storage import tracing
 from lazyten.storage.frames import Frame
 from lazyten.storage.storage import new_leaf_id
@@ -66,7 +66,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     buffers = _buffers(function)
     known = bool(buffers) and tracing.current() is None  # a trace cannot go back to numbers
     versions = [in_floats(b)._storage.version for b in buffers]
-    before = get_rng_state() if known else None
+    before = default_generator.counted() if known else None
     with nullcontext() if contexts is None else contexts()[0]:
         result = _mapped(function(*args, **kwargs), inputs)
     if [in_floats(b)._storage.version for b in buffers] != versions:
@@ -93,13 +93,13 @@ def _called_again(result: Any, call: Callable[[], Any], state: Any) -> None:
             with no_grad():
                 call()
             return
-        after = get_rng_state()
-        set_rng_state(state)
+        after = default_generator.counted()
+        default_generator.go_on(*state)
         try:
             with no_grad():
                 call()
         finally:
-            set_rng_state(after)
+            default_generator.go_on(*after)
     for x in flatten(result)[0]:
         if isinstance(x, Tensor) and x.requires_grad:
             x.register_hook(repeated)

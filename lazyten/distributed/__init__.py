@@ -46,6 +46,7 @@ from lazyten.distributed import functional as functional
 from lazyten.distributed.device_mesh import DeviceMesh as DeviceMesh
 from lazyten.distributed.device_mesh import init_device_mesh as init_device_mesh
 from lazyten.distributed.group import Group as Group
+from lazyten.distributed.in_place import Backend as Backend
 from lazyten.distributed.in_place import GroupMember as GroupMember
 from lazyten.distributed.in_place import ReduceOp as ReduceOp
 from lazyten.distributed.in_place import Work as Work

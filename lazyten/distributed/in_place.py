@@ -64,6 +64,18 @@ class Work:
         return future
 
 
+class Backend(str):
+    """The name of a library of collectives in small letters, by which programs ask for one: all are
+    MPI's here."""
+
+    __slots__ = ()
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+
+    def __new__(cls, name: str) -> Backend:
+        """The name of one."""
+        return super().__new__(cls, name.lower())
+
+
 class _World(type):
     """Of classes with the group of all ranks, if this process has joined any."""
 

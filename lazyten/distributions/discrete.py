@@ -26,7 +26,7 @@ from lazyten.frontend.functions import arange
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
 from lazyten.operators.math import elementwise as ew
-from lazyten.random import Generator, chosen, default_generator, get_rng_state, set_rng_state
+from lazyten.random import Generator, chosen, default_generator
 from lazyten.support.errors import ArgumentError, NotDefinedError
 
 
@@ -152,13 +152,13 @@ def _drawn_by(generator: Generator | None, draw: Callable[[], Tensor]) -> Tensor
     """What `draw` gives, by a generator of one's own if there is one."""
     if chosen(generator) is default_generator:
         return draw()
-    before = get_rng_state()
-    set_rng_state(chosen(generator).get_state())
+    before = default_generator.counted()
+    default_generator.go_on(*chosen(generator).counted())
     try:
         return draw()
     finally:
-        chosen(generator).set_state(get_rng_state())
-        set_rng_state(before)
+        chosen(generator).go_on(*default_generator.counted())
+        default_generator.go_on(*before)
 
 
 @takes_tensors

@@ -25,9 +25,6 @@ Files, in reading order:
   like.
 - parts.py: What one rank of several has of a tensor: boxes of its elements, and tensors that say
   which.
-- saving.py: `lt.save` and `lt.load`: nested state, such as a checkpoint, in one safetensors file.
-- serialization.py: Saving and loading tensors in the safetensors format (package `safetensors`,
-  an extra).
 
 `Tensor` (core/handle.py) is a thin handle: (Storage, moves, lineage, grad). `Storage` (storage.py)
 holds the node of the current value, of some natural shape; `moves` is a chain of movement ops

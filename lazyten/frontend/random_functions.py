@@ -22,6 +22,8 @@ from lazyten.random import Generator, distributions
 from lazyten.storage.placement import placed
 from lazyten.support.errors import ArgumentError, ComplexError, DTypeError
 
+random.states_as(lambda state: Tensor._copy_of(state, dt.uint8, "cpu"))
+
 
 def _type(dtype: DTypeLike | None, default: DType) -> DType:
     return default if dtype is None else dt.as_dtype(dtype)

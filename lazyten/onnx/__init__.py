@@ -31,6 +31,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lazyten.pytorch.modules import later as _later
+from lazyten.pytorch.refusals import class_of_nothing as _class_of_nothing
 from lazyten.support.errors import LazytenError
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
     from lazyten.onnx.writing.exporting import export as write
     return write(function, inputs, path, input_names, output_names, dynamic,
                  dynamic_axes)
+
+
+ONNXProgram = _class_of_nothing("ONNXProgram", "export() writes a file, which load() reads")
 
 
 def is_in_onnx_export() -> bool:

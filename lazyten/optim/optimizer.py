@@ -79,6 +79,8 @@ class Optimizer(tracing.TellsTraces):
     def _states(self) -> Any:
         """The same, for steps, which are recorded."""
         if "state" not in self.__dict__:
+            if type(self).state is not Optimizer.state:  # of one around another
+                return self.state
             raise AttributeError(f"{type(self).__name__} has no state yet: call super().__init__("
                                  f"params, defaults) first")
         return self.__dict__["state"]
@@ -89,6 +91,10 @@ class Optimizer(tracing.TellsTraces):
             self.__dict__.setdefault(table, OrderedDict())
         self._stepping = False
         self._opt_called = False
+
+    def _patch_step_function(self) -> None:
+        """PyTorch's name for what an optimizer around another calls in place of our __init__."""
+        self._prepare()
 
     def _check_options(self, group: Group) -> None:
         """ArgumentError or DTypeError for an option that makes no sense; subclasses know more."""

@@ -78,3 +78,8 @@ class set_stance:
 
     def __exit__(self, *raised: object) -> None:
         """Nothing."""
+
+
+def is_dynamo_supported() -> bool:
+    """False: functions are compiled by lt.jit, without PyTorch's reading of Python's bytecode."""
+    return False

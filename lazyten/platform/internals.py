@@ -19,6 +19,8 @@ _disabled_torch_function_impl = overriding.disabled
 FakeTensor = class_of_nothing(
     "FakeTensor", "tensors without values are not there; lazyten computes none that nobody reads")
 _nvtx = Refused("_C._nvtx", "there are no marks for NVIDIA's tools; see lazyten.profile()")
+_SCRIPT = "nothing is made of TorchScript, so there are no such parts of it"
+Graph, Value, Node = (class_of_nothing(name, _SCRIPT) for name in ("Graph", "Value", "Node"))
 _TensorMeta = type(Tensor)
 _LinAlgError = LinAlgError
 
@@ -30,6 +32,15 @@ def _get_tracing_state() -> None:
 def _is_tracing() -> bool:
     """False: nothing is traced by TorchScript."""
     return False
+
+
+def _jit_set_profiling_mode(enabled: bool) -> bool:
+    """False: TorchScript does not choose its programs by what it has seen, as there are none."""
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_texpr_fuser_enabled = _jit_set_profiling_mode
+_jit_set_nvfuser_enabled = _jit_override_can_fuse_on_cpu = _jit_set_profiling_mode
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -67,10 +67,12 @@ SAME: dict[str, str] = {
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "functional": "", "quasirandom": "utils.quasirandom",
-    "serialization": "frontend.saving", "torch_version": "version", "_tensor": "",
+    "serialization": "saving.saving", "torch_version": "version", "_tensor": "",
     "cpu.amp": "amp", "nn.common_types": "nn.tuples",
     "distributed.distributed_c10d": "distributed",
-    "utils.data._utils": "utils.data", "_vmap_internals": "func", "_functorch": "func",
+    "utils.data._utils": "utils.data", "utils.data._utils.pin_memory": "utils.data.collate",
+    "_utils": "platform.flat",
+    "_vmap_internals": "func", "_functorch": "func",
     **_below("_functorch", "apis eager_transforms functional_call vmap", "func"),
     "distributions.multivariate_normal": "distributions.multivariate",
 }
@@ -103,11 +105,13 @@ REFUSED: dict[str, str] = {
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
     "distributed.elastic": _PROCESSES,
     **_below("distributed", """
-        run constants tensor._utils fsdp.sharded_grad_scaler
+        run constants tensor._utils fsdp.sharded_grad_scaler launcher utils
+        tensor.experimental._attention checkpoint.state_dict_loader
         checkpoint.default_planner checkpoint.optimizer checkpoint.format_utils
         checkpoint.filesystem checkpoint.hf_storage checkpoint.metadata
         checkpoint.planner""", _PROCESSES),
-    "distributed.rpc": _PROCESSES, "_C._distributed_rpc": _PROCESSES,
+    **dict.fromkeys(("distributed.rpc", "distributed.autograd", "_C._distributed_rpc"),
+                    _PROCESSES),
     **dict.fromkeys(("onnx.symbolic_helper", *(f"onnx.symbolic_opset{n}" for n in range(7, 21))),
                     _SYMBOLIC),
     "_higher_order_ops": "Python's own loops and if do it, and steps of a loop that are alike are "
@@ -120,6 +124,7 @@ REFUSED: dict[str, str] = {
               "pack_padded_sequence",
     "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
                                    "bias; what makes it fuses with the rest",
+    "classes": _NATIVE, "numa": "bind the process to processors by numactl or taskset",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
     "utils.cpp_extension": _NATIVE, "utils._python_dispatch": _GRAPHS,
     "utils.mobile_optimizer": _GRAPHS,
@@ -152,7 +157,10 @@ ABOVE: dict[str, str] = {
                     "distributed.tensor.parallel.dtensor"),
     **{f"distributed.tensor.{name}": "distributed.tensor.parallel.distributing"
        for name in ("distribute_module", "zeros", "ones", "empty", "full", "rand", "randn")},
-    "nn._IncompatibleKeys": "nn.module_state"} | {
+    "nn.modules.activation.MultiheadAttention": "nn",
+    "storage.UntypedStorage": "storage.untyped",
+    "nn._IncompatibleKeys": "nn.module_state",
+    "nn.modules.module._IncompatibleKeys": "nn.module_state"} | {
     f"utils.data.{name}": "utils.data.datapipes"
     for name in ("IterDataPipe", "MapDataPipe", "DFIterDataPipe", "functional_datapipe")}
 """Names of modules that stand above those which PyTorch has them in, loaded when asked for."""
@@ -175,8 +183,10 @@ class OtherName(ModuleType):
         if name.startswith("__") and name != "__all__":
             raise AttributeError(name)
         below = f"{self.__name__}.{name}"
-        return import_module(below) if is_module(below) else \
-            getattr(import_module(self._home), name)
+        if is_module(below):
+            return import_module(below)
+        home = ABOVE.get(below.removeprefix("lazyten."))
+        return getattr(import_module(self._home if home is None else f"lazyten.{home}"), name)
 
     def __dir__(self) -> list[str]:
         return dir(import_module(self._home))
@@ -275,7 +285,7 @@ def later(package: str, *below: str) -> Callable[[str], Any]:
         home = ABOVE.get(whole.removeprefix("lazyten.")) or WHOLE.get(package)
         if home is not None and not name.startswith("__"):
             return getattr(import_module(f"lazyten.{home}"), name)
-        if package == "lazyten" and name in TYPES:
+        if package in ("lazyten", "lazyten.storage") and name in TYPES:
             return _class_of_nothing(name)
         if package == "lazyten" and name in ELEMENTS:
             return _absent_type(name)

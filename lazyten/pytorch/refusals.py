@@ -119,6 +119,7 @@ MARKS: dict[str, Callable[..., Any]] = {
     "fx._symbolic_trace.is_fx_tracing": never, "fx.experimental.proxy_tensor.is_tracing": never,
     "utils._python_dispatch.is_traceable_wrapper_subclass": never,
     "distributed.rpc.api._require_initialized": unchanged, "distributed.rpc.is_available": never,
+    "distributed.autograd.is_available": never,
     "onnx.symbolic_helper.parse_args": marking, "utils.data.datapipes.functional_datapipe": marking}
 """Names beside others that are refused: what marks functions where programs define them, and what
 says truly that nothing of it is under way."""

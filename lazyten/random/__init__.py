@@ -51,6 +51,16 @@ def _unforeseen() -> int:
     return int.from_bytes(os.urandom(8), "little")
 
 
+def states_as(made: Callable[[Array], Any]) -> None:
+    """Have the states of generators be what this function makes of their bytes: tensors, which are
+    not known here."""
+    global _as_tensor
+    _as_tensor = made
+
+
+_as_tensor: Callable[[Array], Any]
+
+
 class Generator:
     """Where random numbers come from: a 64-bit seed and how many numbers were taken so far, which
     begins again after 2**64."""
@@ -88,7 +98,7 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """Another generator, which goes on as this one does."""
-        return _generator(self.get_state(), self._device)
+        return _generator(self.counted(), self._device)
 
     def take(self, count: int) -> tuple[int, int]:
         """The seed, and the first of `count` counters that nobody else gets."""
@@ -99,33 +109,45 @@ class Generator:
             self._taken = (first + count) % (1 << 64)
             return self._seed, first
 
-    def get_state(self) -> tuple[int, int]:
-        """(seed, numbers taken): what `set_state` takes."""
+    def counted(self) -> tuple[int, int]:
+        """The seed, and how many numbers were taken: what `go_on` takes."""
         tracing.refuse("reading a generator's state", "do it outside")
         return self._seed, self._taken
 
-    def set_state(self, state: tuple[int, int]) -> None:
-        """Go on from a state that `get_state` gave."""
-        if not (isinstance(state, tuple) and len(state) == 2
-                and all(isinstance(n, int) and 0 <= n < 1 << 64 for n in state)):
-            raise ArgumentError(f"set_state: {state!r:.60} is not a state; use what "
-                                f"get_state() gave")
+    def go_on(self, seed: int, taken: int) -> None:
+        """Go on from where a generator was that had `counted` so."""
         tracing.refuse("setting a generator's state", "do it outside")
         with self._lock:
-            self._seed, self._taken = state
+            self._seed, self._taken = seed, taken
+
+    def get_state(self) -> Any:
+        """What `set_state` takes: a tensor (16,) uint8 on the host, of the seed and of how many
+        numbers were taken."""
+        return _as_tensor(np.array(self.counted(), "<u8").view(np.uint8))
+
+    def set_state(self, new_state: Any) -> None:
+        """Go on from a state that `get_state` gave. DTypeError for what is no tensor of uint8;
+        ArgumentError for another, such as one of PyTorch's, which has other random numbers."""
+        if getattr(new_state, "dtype", None) is not dt.uint8:
+            raise DTypeError(f"set_state: {new_state!r:.60} is not a state, which is a tensor of "
+                             f"uint8; use what get_state() gave")
+        if tuple(new_state.shape) != (16,):
+            raise ArgumentError(f"set_state: a state has shape (16,), not {new_state.shape}; use "
+                                f"what get_state() gave, of a generator of lazyten's")
+        self.go_on(*np.array(new_state.tolist(), np.uint8).view("<u8").tolist())
 
     def __reduce__(self) -> Any:
-        return _generator, (self.get_state(), str(self._device))
+        return _generator, (self.counted(), str(self._device))
 
     def initial_seed(self) -> int:
         """The seed that it started from, below 2**64."""
-        return self.get_state()[0]
+        return self.counted()[0]
 
 
 def _generator(state: tuple[int, int], device: str) -> Generator:
     """What a pickle, or a copy, has: a generator in this state."""
     made = Generator(0, device=device)
-    made.set_state(state)
+    made.go_on(*state)
     return made
 
 
@@ -147,12 +169,12 @@ def seed() -> int:
     return default_generator.seed()
 
 
-def get_rng_state() -> tuple[int, int]:
-    """The state of the default generator: what `set_rng_state` takes."""
+def get_rng_state() -> Any:
+    """The state of the default generator, a tensor (16,) uint8: what `set_rng_state` takes."""
     return default_generator.get_state()
 
 
-def set_rng_state(new_state: tuple[int, int]) -> None:
+def set_rng_state(new_state: Any) -> None:
     """Go on from a state that `get_rng_state` gave."""
     default_generator.set_state(new_state)
 
@@ -164,12 +186,12 @@ def fork_rng(devices: object = None, enabled: bool = True, device_type: object =
     generator, or another, then goes on from where it was before. devices and device_type change
     nothing, as all devices have one generator."""
     forked = chosen(generator)
-    state = forked.get_state() if enabled else None
+    state = forked.counted() if enabled else None
     try:
         yield
     finally:
         if state is not None:
-            forked.set_state(state)
+            forked.go_on(*state)
 
 
 def chosen(generator: Generator | None) -> Generator:

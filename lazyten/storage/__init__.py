@@ -43,3 +43,8 @@ chooses those that are computed together with a look, if they share work with it
 in place, and there at the last look), updated parameters, and what was pending through two looks,
 as it would be computed again at each.
 """
+from __future__ import annotations
+
+from lazyten.pytorch.modules import later
+
+__getattr__ = later("lazyten.storage")

@@ -4,6 +4,8 @@ A message names the operation, the values, the axis at fault, and what to do abo
 """
 from __future__ import annotations
 
+import pickle
+
 
 class LazytenError(RuntimeError):
     """Base of all errors that a user's program can cause; also a RuntimeError, which is what
@@ -148,6 +150,11 @@ class ArgumentError(LazytenError, ValueError):
 class ValueRangeError(ArgumentError, IndexingError):
     """An element outside of what an operation is for, found as it is computed: a negative
     probability; also a ValueError, and an IndexError, as what else is found then."""
+
+
+class CodeInFileError(ArgumentError, pickle.UnpicklingError):
+    """A file whose objects are made by running what it says, where only data was asked for; also a
+    ValueError, and pickle's UnpicklingError."""
 
 
 class LeafError(GradientError, ArgumentError):

@@ -24,6 +24,7 @@ they may import all of it, and nothing imports them.
 """
 from __future__ import annotations
 
+from lazyten.testing.comparison import assert_allclose as assert_allclose
 from lazyten.testing.comparison import assert_close
 from lazyten.testing.performance import (
     Kernels,

@@ -86,3 +86,10 @@ def _far(x: Tensor, y: Tensor, rtol: float | None, atol: float | None,
     gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
     return (f"{(~close).sum()} of {close.size} elements differ by more than {absolute} + "
             f"{relative} * |expected|, by {np.nanmax(gap, initial=0.0)} at most")
+
+
+def assert_allclose(actual: Any, expected: Any, rtol: float | None = None,
+                    atol: float | None = None, equal_nan: bool = True, msg: Message = "") -> None:
+    """`assert_close` under PyTorch's older name: of any element types, and NaN equals NaN."""
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False,
+                 msg=msg or None)

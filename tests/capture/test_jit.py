@@ -544,11 +544,11 @@ def test_what_a_replay_would_not_do_is_refused_naming_the_line(
         lines = file.read().split("\n")
     line = next(n for n in range(code.co_firstlineno, len(lines)) if "# the line" in lines[n]) + 1
     weight, x = net.weight.numpy(), lt.ones(3)
-    state = lt.manual_seed(1).get_state()
+    state = lt.manual_seed(1).counted()
     with lt.no_grad(), pytest.raises(lt.JitError, match=rf"(test_jit\.py:|line ){line}\b"):
         lt.jit(fullgraph=True)(function)(x)
     assert equal(net.weight, weight) and equal(x, [1, 1, 1]) and net.training
-    assert lt.manual_seed(1).get_state() == state
+    assert lt.manual_seed(1).counted() == state
     outside.clear()
 
 
@@ -566,10 +566,10 @@ def test_taking_back_a_failed_trace_leaves_generators_gradients_and_optimizers_a
 
     with pytest.raises(KeyError):
         f(True)
-    assert w.tolist() == [1, 2] and w.grad is None and generator.get_state() == (3, 0)
+    assert w.tolist() == [1, 2] and w.grad is None and generator.counted() == (3, 0)
     assert not optimizer.state[w]
     f(False)
-    assert optimizer.state[w]["step"] == 1 and generator.get_state() == (3, 2)
+    assert optimizer.state[w]["step"] == 1 and generator.counted() == (3, 2)
 
 
 def test_results_that_require_gradients_are_refused() -> None:

@@ -130,7 +130,7 @@ def history(program: Program, call: Callable[..., Any], kinds: list[int]) -> Ite
         seen += [x.grad for x in (a, b, program.w)] + program.log
         yield [*numbers(seen), program.count, program.array.tolist(), back is a,
                program.last is a, b.requires_grad, b.is_leaf, program.w.requires_grad,
-               program.generator.get_state(), program.optimizer.state[program.w] != {}]
+               program.generator.counted(), program.optimizer.state[program.w] != {}]
 
 
 @pytest.mark.slow

@@ -88,12 +88,12 @@ def test_a_mistake_is_named_where_it_is_made_and_changes_nothing(
         bad: Bad, untouched: dict[str, Any]) -> None:
     lt.manual_seed(7)
     things = Things()
-    taken = default_generator.get_state()
+    taken = default_generator.counted()
     error = failure(bad, things)
     assert type(error) is bad.error
     check_message(error, bad.operation, *bad.values, bad.remedy)
     assert error.__suppress_context__ or error.__context__ is None, "another error shows through"
-    assert default_generator.get_state() == taken
+    assert default_generator.counted() == taken
     lt.realize(*(t for t in things.tensors().values() if t.device == "interpreter"))
     assert snapshot(things) == untouched
     later = (things.leaf * things.f).sum() + things.layer(things.lazy).sum() + things.v.sum()

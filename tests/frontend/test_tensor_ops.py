@@ -403,3 +403,15 @@ def test_lines_without_elements_are_not_told_apart() -> None:
         with pytest.raises(lt.ShapeError, match=rf"along axis {dim} of shape"):
             lt.zeros(shape).unique(dim=dim)
     assert lt.zeros(0, 3).unique(dim=0).shape == (0, 3)
+
+
+def test_a_mask_that_holds_nowhere_takes_no_elements() -> None:
+    x, none = lt.arange(4.0), lt.zeros(4, dtype=lt.bool)
+    source = lt.zeros(0, requires_grad=True)
+    assert x.masked_scatter(none, source).tolist() == [0, 1, 2, 3]
+    x.masked_scatter(none, source).sum().backward()
+    assert source.grad is not None and source.grad.shape == (0,)
+    x.masked_scatter_(none, x[none])
+    assert x.tolist() == [0, 1, 2, 3]
+    with pytest.raises(IndexError):
+        x.masked_scatter(x > 2, lt.zeros(0)).tolist()

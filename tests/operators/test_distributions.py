@@ -16,6 +16,7 @@ from slow_rows import slow_but
 from tensor_values import Array
 
 import lazyten as lt
+from lazyten.random import default_generator
 
 ALPHA = 1e-5
 COUNT = 20_000
@@ -267,11 +268,30 @@ def test_a_draw_by_a_generator_leaves_the_default_one_alone(device: str) -> None
         lambda g: x.multinomial(5, generator=g), lambda g: x.multinomial(5, True, generator=g),
         lambda g: lt.randperm(20, generator=g), lambda g: lt.randint(90, (20,), generator=g)]
     for call in calls:
-        before = lt.get_rng_state()
+        before = default_generator.counted()
         first = call(lt.Generator(40)).tolist()
-        assert first == call(lt.Generator(40)).tolist() and lt.get_rng_state() == before
+        assert first == call(lt.Generator(40)).tolist() and default_generator.counted() == before
         lt.manual_seed(40)
         assert first == call(None).tolist()
+
+
+def test_a_state_is_a_tensor_of_bytes_which_may_be_copied_and_saved() -> None:
+    lt.manual_seed(50)
+    state = lt.get_rng_state()
+    assert (state.dtype, state.shape, str(state.device)) == (lt.uint8, (16,), "cpu")
+    first = lt.rand(3).tolist()
+    assert not lt.equal(state, lt.get_rng_state())
+    lt.set_rng_state(state.cpu().clone())
+    assert lt.rand(3).tolist() == first
+    own = lt.Generator((1 << 64) - 1)
+    lt.rand(3, generator=own)
+    again = lt.Generator()
+    again.set_state(lt.tensor(own.get_state().tolist(), dtype=lt.uint8))
+    assert again.counted() == own.counted() == ((1 << 64) - 1, 3)
+    with pytest.raises(lt.DTypeError, match="uint8"):
+        own.set_state((1, 2))
+    with pytest.raises(lt.ArgumentError, match=r"shape \(16,\), not \(5056,\)"):
+        lt.set_rng_state(lt.zeros(5056, dtype=lt.uint8))
 
 
 def test_states_are_kept_and_restored() -> None:

@@ -131,8 +131,8 @@ def test_capsules_and_files() -> None:
     with pytest.warns(UserWarning, match="read-only"):  # as NumPy takes a capsule without a version
         y = from_dlpack(to_dlpack(x))
     assert y.data_ptr() == x.data_ptr() and y.tolist() == [0.0, 1.0, 2.0]
-    add_safe_globals([np.ndarray])
-    with safe_globals([np.ndarray]):
+    with safe_globals([]):
+        add_safe_globals([np.ndarray])
         assert "threads" in lt.__config__.parallel_info()
 
 
@@ -170,3 +170,103 @@ def test_a_package_sees_pytorchs_modules_from_within(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "lazyten", "run", str(script)],
                           capture_output=True, text=True)
     assert "  torch.no_such_function  (in a package, other.py:6)" in done.stderr
+
+
+def test_a_handle_of_a_table_of_ones_own_has_a_number() -> None:
+    first, second = dict[int, int](), dict[int, int]()
+    handle = lt.utils.hooks.RemovableHandle(first, extra_dict=second)  # type: ignore[attr-defined]
+    first[handle.id] = second[handle.id] = 1
+    handle.remove()
+    assert first == second == {}
+
+
+def test_a_gradient_may_be_given_in_a_list() -> None:
+    x = lt.ones(2, requires_grad=True)
+    (x * 3).backward([lt.tensor([1.0, 2.0])])
+    assert x.grad is not None and x.grad.tolist() == [3.0, 6.0]
+    with pytest.raises(lt.DTypeError):
+        (x * 3).backward([lt.ones(2), lt.ones(2)])
+
+
+def test_an_optimizer_around_another_need_not_call_its_base() -> None:
+    class Around(lt.optim.Optimizer):
+        def __init__(self, inner: lt.optim.Optimizer) -> None:
+            self.inner, self.defaults = inner, inner.defaults
+            self.param_groups = inner.param_groups
+            self._patch_step_function()
+
+        @property
+        def state(self) -> Any:
+            return self.inner.state
+
+        def step(self, closure: Any = None) -> Any:
+            return self.inner.step(closure)
+
+    w = lt.ones(2, requires_grad=True)
+    optimizer, seen = Around(lt.optim.SGD([w], 0.5)), list[Any]()
+    optimizer.register_step_post_hook(lambda *given: seen.append(given))
+    w.sum().backward()
+    optimizer.step()
+    assert w.tolist() == [0.5, 0.5] and len(seen) == 1
+
+
+def test_what_is_built_is_what_can_be_used() -> None:
+    from lazyten.distributed import autograd, rpc  # type: ignore[attr-defined]
+    assert lt.backends.cuda.is_built() == lt.cuda.is_available()
+    assert not autograd.is_available() and not rpc.is_available()
+
+
+def test_checks_raise_what_they_are_named_after() -> None:
+    for check, error in ((lt._check, RuntimeError), (lt._check_index, IndexError),
+                         (lt._check_value, ValueError), (lt._check_type, TypeError)):
+        check(True, lambda: "fine")
+        with pytest.raises(error, match=r"^too large$"):
+            check(False, lambda: "too large")
+    lt._check_tensor_all(lt.tensor([True, True]))
+    with pytest.raises(RuntimeError, match="got False"):
+        lt._check_tensor_all(lt.tensor([True, False]))
+    with pytest.raises(ArithmeticError):
+        lt._check_with(ArithmeticError, False)
+    for wrong in (lambda: lt._check(1), lambda: lt._check(False, "text"),
+                  lambda: lt._check_tensor_all(True)):
+        with pytest.raises(lt.DTypeError):
+            wrong()
+
+
+def test_tensors_as_one_flat_one_and_back() -> None:
+    from lazyten._utils import _flatten_dense_tensors, _unflatten_dense_tensors  # type: ignore[import-not-found]
+    like = [lt.arange(6.0).reshape(2, 3), lt.ones(()), lt.zeros(0, 2)]
+    flat = _flatten_dense_tensors(like)
+    assert flat.tolist() == [0, 1, 2, 3, 4, 5, 1]
+    flat.mul_(2)
+    assert [x.tolist() for x in _unflatten_dense_tensors(flat, like)] == [
+        [[0, 2, 4], [6, 8, 10]], 2, []]
+
+
+def test_a_kind_of_device_has_its_functions() -> None:
+    assert lt.get_device_module("cpu").is_available()
+    assert lt.get_device_module(lt.device("cuda", 0)) is lt.cuda
+    if not lt.cuda.is_available():
+        assert lt.get_device_module().is_available() and lt.accelerator.memory_allocated() == 0  # type: ignore[attr-defined]
+    assert lt.xpu.memory_allocated() == 0 and not lt.get_device_module("xpu").is_available()  # type: ignore[attr-defined]
+
+
+def test_names_that_packages_import_at_their_top() -> None:
+    from lazyten.nn.modules.module import _IncompatibleKeys
+    from lazyten.storage import TypedStorage, UntypedStorage
+    from lazyten.utils.data._utils.pin_memory import pin_memory  # type: ignore[import-not-found]
+    from lazyten.utils.data.dataloader import _collate_fn_t, _DatasetKind
+    assert _IncompatibleKeys(["a"], []).missing_keys == ["a"] and pin_memory([1]) == [1]
+    assert isinstance(lt.ones(1).untyped_storage(), UntypedStorage) and _collate_fn_t
+    assert not isinstance(3, TypedStorage) and _DatasetKind.Iterable == 1
+    assert not isinstance(3, lt.onnx.ONNXProgram)
+    assert lt.legacy_contiguous_format is lt.contiguous_format
+    assert lt.distributed.Backend("NCCL") == lt.distributed.Backend.NCCL
+    assert not lt._C._jit_set_profiling_mode(False)  # type: ignore[attr-defined]
+
+
+def test_the_older_comparison_of_tensors() -> None:
+    x = lt.tensor([1.0, float("nan")])
+    lt.testing.assert_allclose(x, x.double())
+    with pytest.raises(AssertionError, match=r"^here$"):
+        lt.testing.assert_allclose(lt.ones(2), lt.zeros(2), msg="here")

@@ -943,7 +943,7 @@ ARGUMENTS = [
     Bad("a seed of too many bits", lambda t: lt.manual_seed(1 << 70),
         A, "manual_seed", (str(1 << 70),), "below 2**64"),
     Bad("a generator's state that is none", lambda t: lt.Generator(0).set_state((1,)),
-        A, "set_state", ("(1,)",), "get_state()"),
+        D, "set_state", ("(1,)",), "get_state()"),
     Bad("uniform_ of integers", lambda t: t.i.uniform_(), D, "uniform_", ("int64",), ".float()"),
     Bad("uniform_ with its bounds exchanged", lambda t: t.f.uniform_(2, 1),
         A, "uniform_", ("low=2", "high=1"), "exchange them"),

@@ -563,11 +563,11 @@ def draws(x: lt.Tensor) -> lt.Tensor:
 
 
 def test_random_numbers_under_vmap_need_a_say() -> None:
-    before = default_generator.get_state()
+    before = default_generator.counted()
     for function in (draws, lambda x: lt.randperm(4) * x, lambda x: F.dropout(x, 0.5)):
         with pytest.raises(lt.TransformError, match=r"test_func\.py:\d+.*randomness='different'"):
             func.vmap(function)(double(NUMBERS))
-    assert default_generator.get_state() == before
+    assert default_generator.counted() == before
 
 
 def test_different_random_numbers_are_those_that_a_loop_draws() -> None:

@@ -2,7 +2,7 @@
 
 In: a dict of modules, optimizers, tensors and other data, whole on each rank or shared out. Out: a
 folder of safetensors files, one a rank, and an index of what is in them; and the values back, on
-any number of ranks. Not here: files of one process (frontend/saving.py).
+any number of ranks. Not here: files of one process (saving/saving.py).
 
 Files, in reading order:
 

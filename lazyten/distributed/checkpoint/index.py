@@ -17,10 +17,10 @@ from zlib import crc32
 
 from lazyten.distributed.checkpoint.entries import Way
 from lazyten.frontend.parts import Box
-from lazyten.frontend.serialization import read
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Shape
+from lazyten.saving.serialization import read
 from lazyten.support.errors import ArgumentError, LazytenError
 
 FORMAT = "lazyten.checkpoint.1"
@@ -49,7 +49,7 @@ class Saved:
 @dataclass(slots=True)
 class Index:
     """tensors: by name. values: what else was saved, by name, with the way to it, as data of
-    frontend/saving.py. checksums: of files, by name; those saved without any have none."""
+    saving/saving.py. checksums: of files, by name; those saved without any have none."""
 
     tensors: dict[str, Saved] = field(default_factory=dict)
     values: dict[str, tuple[Way, Any]] = field(default_factory=dict)

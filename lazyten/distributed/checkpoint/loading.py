@@ -28,13 +28,13 @@ from lazyten.distributed.messages import together
 from lazyten.distributed.optim import ZeroRedundancyOptimizer
 from lazyten.frontend.functions import tensor
 from lazyten.frontend.parts import Box, Placement, placement_of, whole
-from lazyten.frontend.saving import built
-from lazyten.frontend.serialization import Array, Opened
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Shape
 from lazyten.optim.optimizer import Optimizer
+from lazyten.saving.saving import built
+from lazyten.saving.serialization import Array, Opened
 from lazyten.support.errors import ArgumentError, StateError
 from lazyten.support.grad_mode import no_grad
 

@@ -13,10 +13,10 @@ from lazyten.distributed.checkpoint.index import Chunk, Index, Saved, checksum, 
 from lazyten.distributed.group import Group
 from lazyten.distributed.messages import gathered, together
 from lazyten.frontend.parts import Box, placement_of
-from lazyten.frontend.saving import described
-from lazyten.frontend.serialization import Array, stored, write_arrays
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.saving.saving import described
+from lazyten.saving.serialization import Array, stored, write_arrays
 from lazyten.support.errors import ArgumentError, StateError
 
 OPERATION = "checkpoint.save"

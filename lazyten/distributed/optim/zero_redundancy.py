@@ -18,7 +18,6 @@ from lazyten.distributed import state as ranks
 from lazyten.distributed.functional import all_gather, exchange
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as
-from lazyten.frontend.saving import load, save
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.nn.sharded_parameter import check_whole
@@ -26,6 +25,7 @@ from lazyten.optim.lbfgs import LBFGS
 from lazyten.optim.optimizer import Optimizer, State
 from lazyten.optim.param_groups import Group as Options
 from lazyten.optim.param_groups import short
+from lazyten.saving.saving import load, save
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, StateError
 from lazyten.support.grad_mode import enable_grad

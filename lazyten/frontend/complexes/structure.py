@@ -255,6 +255,13 @@ def _meshgrid(*tensors: Any, indexing: str = "ij") -> Any:
     return tuple([carry_out("put_together", *both) for both in zip(*halves, strict=True)])
 
 
+@form("as_strided")
+def _as_strided(self: Any, size: Sequence[int], stride: Sequence[int],
+                storage_offset: int | None = None) -> Any:
+    start = self.storage_offset() if storage_offset is None else storage_offset
+    return of_parts(self._parts.as_strided([*size, 2], [*(2 * s for s in stride), 1], 2 * start))
+
+
 @form("argwhere")
 def _argwhere(self: Any) -> Any:
     return (self != 0).argwhere()

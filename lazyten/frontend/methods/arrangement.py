@@ -13,7 +13,7 @@ from lazyten.frontend.core.tensor_core import TensorCore
 from lazyten.frontend.methods.views import ViewMethods
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
-from lazyten.ir.node import Node, cast, iota, reshape
+from lazyten.ir.node import Node, cast, iota, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import arrangements, index_arrays, joining, products, strided
 from lazyten.operators.math import composites, reductions, scans, shapes
@@ -178,9 +178,12 @@ class ArrangementMethods(ViewMethods[Tensor]):
             wide = ew.broadcast_to(where, shapes.broadcast([x.shape, where.shape],
                                                            "masked_scatter"))
             flat = reshape(wide, (wide.numel,))
-            place = ew.sub(scans.cumulative_sum(flat, 0), 1)
+            there = reshape(values, (values.numel,))
+            if not values.numel:  # something at 0, so 1 is outside where the mask does hold
+                there = move(Op.PAD, there, ((1, 0),))
+            place = ew.sub(scans.cumulative_sum(flat, 0), min(values.numel, 1))
             place = ew.where(flat, place, 0)
-            taken = index_arrays.along(reshape(values, (values.numel,)), 0, place)
+            taken = index_arrays.along(there, 0, place)
             return ew.where(wide, reshape(taken, wide.shape), x)
 
         return combined(self, "masked_scatter", placed, chosen, given)

@@ -106,7 +106,7 @@ class GradientMethods(TensorCore[Tensor]):
                                 f"computed from it")
         return wanted
 
-    def _cotangent(self, given: Tensor | None, create_graph: bool) -> Node:
+    def _cotangent(self, given: Any, create_graph: bool) -> Node:
         if not self.requires_grad:
             raise GradientError(f"backward of a tensor of shape {self.shape} that does not require "
                                 f"gradients: set requires_grad on a leaf it is computed from, and "
@@ -120,6 +120,8 @@ class GradientMethods(TensorCore[Tensor]):
                                     f"is for one element; reduce first, with sum() or mean(), or "
                                     f"pass gradient=")
             return const(1.0, self.dtype, self.shape)
+        if isinstance(given, list | tuple) and len(given) == 1:  # as autograd.backward takes them
+            given = given[0]
         self._tensor(given, "backward")
         if given.shape != self.shape or not given.dtype.is_float:
             raise GradientError(f"backward: gradient is {given.dtype.name} {given.shape}, but the "

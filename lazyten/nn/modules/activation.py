@@ -7,7 +7,10 @@ from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.modules.base import Layer, check_counts, set_constant
 from lazyten.nn.parameter import Parameter
+from lazyten.pytorch.modules import later as _later
 from lazyten.support.errors import ArgumentError, ShapeError
+
+__getattr__ = _later("lazyten.nn.modules.activation")
 
 
 class _InPlace(Layer):

@@ -183,6 +183,13 @@ class _Iterator:
         return made
 
 
+class _DatasetKind:
+    """What PyTorch's loaders call the two kinds of data sets."""
+
+    Map, Iterable = 0, 1
+
+
+_collate_fn_t = Callable[[list[Any]], Any]
 _BaseDataLoaderIter = _Iterator
 _SingleProcessDataLoaderIter = _MultiProcessingDataLoaderIter = class_of_nothing(
     "_MultiProcessingDataLoaderIter", "one class iterates, with workers and without")

@@ -25,9 +25,9 @@ from lazyten.distributed.tensor import Shard, distribute_module, distribute_tens
 from lazyten.distributed.tensor.experimental import implicit_replication
 from lazyten.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from lazyten.frontend.parts import placement_of
-from lazyten.frontend.serialization import Opened
 from lazyten.nn.parallel import DistributedDataParallel, ShardedParameter, fully_shard
 from lazyten.nn.sharded_parameter import row_of
+from lazyten.saving.serialization import Opened
 
 KINDS = ["ddp", "zero", "shard"]
 STEPS = 3

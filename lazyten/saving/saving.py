@@ -1,7 +1,8 @@
 """`lt.save` and `lt.load`: nested state, such as a checkpoint, in one safetensors file.
 
-The tensors are the file's tensors, numbered; how they nest is a text in its header. Nothing in a
-file is code, so loading one is safe, and nothing but data can be saved.
+The tensors are the file's tensors, numbered; how they nest is a text in its header. Data are no
+code, so loading them is safe. Where there is more, such as a module, all of it is one pickle, which
+`load` reads only for `weights_only=False`.
 """
 from __future__ import annotations
 
@@ -9,19 +10,19 @@ import json
 import os
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from lazyten.frontend import serialization
 from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
+from lazyten.saving import objects, pytorch_files, serialization
 from lazyten.storage.placement import Device
 from lazyten.support.errors import ArgumentError
 from lazyten.support.paths import path_of
@@ -45,8 +46,14 @@ _LEAVES: dict[str, tuple[type, Callable[[Any], str | int], Callable[[Any], Any]]
     "bytes": (bytes, bytes.hex, bytes.fromhex), "complex": (complex, str, complex),
     "path": (PurePath, str, Path)}
 """What has no parts: its class, how it is written, and how it is read."""
+OBJECT = "lazyten.object"
+"""The name of the one tensor of a file of objects, which is a pickle, and how its text says so."""
 _NAMESPACES = {"namespace": ("argparse", "Namespace"), "attributes": ("types", "SimpleNamespace")}
 """Classes of nothing but attributes: their modules and names."""
+
+
+class _NoData(ArgumentError):
+    """Something is an object of a class, of which a file's text says nothing."""
 
 
 def save(obj: Any, f: File, pickle_module: Any = None, pickle_protocol: int = 2,
@@ -55,8 +62,10 @@ def save(obj: Any, f: File, pickle_module: Any = None, pickle_protocol: int = 2,
     bytes, paths, element types and devices to a file, which appears whole or not at all, or to an
     open binary file.
 
-    For a module or an optimizer give its state_dict(). ArgumentError for what is no data. The other
-    arguments are PyTorch's, and change nothing: a file is never a pickle.
+    A module, an optimizer or another object is written with all that is around it as a pickle,
+    which finds its class by name when it is read, and is read with weights_only=False alone; its
+    state_dict() is data, and goes without. ArgumentError for what cannot be pickled. The other
+    arguments are PyTorch's, and change nothing.
     """
     tensors: dict[str, Tensor] = {}
     try:
@@ -64,6 +73,9 @@ def save(obj: Any, f: File, pickle_module: Any = None, pickle_protocol: int = 2,
     except RecursionError:
         raise ArgumentError(f"save: the {type(obj).__name__} is nested too deeply, or contains "
                             f"itself: give one that ends") from None
+    except _NoData as error:
+        tensors = {OBJECT: objects.pickled(obj, str(error))}
+        structure = json.dumps([OBJECT, OBJECT])
     content = serialization.packed(tensors, {STRUCTURE: structure})
     if hasattr(f, "write"):
         with _open_for("save", "writing", f):
@@ -75,25 +87,27 @@ def save(obj: Any, f: File, pickle_module: Any = None, pickle_protocol: int = 2,
 def load(f: File, map_location: MAP_LOCATION = None, pickle_module: Any = None, *,
          weights_only: bool | None = True, mmap: bool | None = False,
          encoding: str | None = None) -> Any:
-    """What `save` wrote, or the named tensors of any safetensors file.
+    """What `save` wrote, or PyTorch's, or the named tensors of any safetensors file.
 
     map_location: the device of the tensors; the default device if None. A file does not say where
-    its tensors were, so a function, or a dict of devices, is asked about 'cpu'. The others change
-    nothing: a file never has code in it. ArgumentError for files of another format, such as
-    PyTorch's.
+    its tensors were, so a function, or a dict of devices, is asked about 'cpu'. weights_only: a
+    file that has objects of classes in it is a CodeInFileError; False allows them, and so whatever
+    code the file names. encoding: of texts in PyTorch's older files. The others change nothing.
+    ArgumentError for files of another format.
     """
-    device = _device(map_location)
+    device, allowed = _device(map_location), weights_only is not None and not weights_only
     source, content = _content(f)
     if content.startswith((ZIP, PICKLE)) and content[8:9] != b"{":  # after the header's length
-        raise ArgumentError(f"load: {source} was written by PyTorch or as a pickle, which runs "
-                            f"whatever code is in it; write it there with "
-                            f"safetensors.torch.save_file(state_dict, path)")
+        return pytorch_files.read(content, source, device, allowed, encoding)
     tensors = serialization.unpacked(content, "load", source, device)
     about = serialization.header(content, "load", source).get("__metadata__", {})
     if STRUCTURE not in about:
         return tensors
+    structure = json.loads(about[STRUCTURE])
+    if structure == [OBJECT, OBJECT]:
+        return objects.unpickled(tensors[OBJECT], source, allowed, device)
     try:
-        return built(json.loads(about[STRUCTURE]), tensors)
+        return built(structure, tensors)
     except RecursionError:
         raise ArgumentError(f"load: {source} is nested too deeply to be read") from None
 
@@ -170,9 +184,9 @@ def _described_leaf(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:
     for name, (kind, text, _) in _LEAVES.items():
         if isinstance(value, kind):
             return [name, text(value)]
-    raise ArgumentError(f"save: {where} is {type(value).__name__} {value!r:.40}, which is no data; "
-                        f"save the state_dict() of modules, optimizers and schedulers, and what "
-                        f"they are made of as numbers and texts")
+    raise _NoData(f"save: {where} is {type(value).__name__} {value!r:.40}, which is no data; "
+                  f"save the state_dict() of modules, optimizers and schedulers, and what they are "
+                  f"made of as numbers and texts")
 
 
 def built(text: Any, tensors: Mapping[str, Tensor]) -> Any:
@@ -215,8 +229,35 @@ def _pairs(content: list[list[Any]], tensors: Mapping[str, Tensor]) -> Iterator[
 
 
 def add_safe_globals(safe_globals: Sequence[Any]) -> None:
-    """Nothing: a file here is no pickle, so it makes no objects of classes."""
+    """Let PyTorch's files name these classes and functions, or pairs of one and the name that files
+    have for it, with weights_only=True as well."""
+    pytorch_files.SAFE.update(map(_named, safe_globals))
 
 
-class safe_globals(nullcontext[None]):
-    """For `with`: nothing, as `add_safe_globals`."""
+def get_safe_globals() -> list[Any]:
+    """What `add_safe_globals` was given."""
+    return list(pytorch_files.SAFE.values())
+
+
+def clear_safe_globals() -> None:
+    """Forget what `add_safe_globals` was given."""
+    pytorch_files.SAFE.clear()
+
+
+@contextmanager
+def safe_globals(safe_globals: Sequence[Any]) -> Iterator[None]:
+    """Within this block these are as if given to `add_safe_globals`."""
+    before = dict(pytorch_files.SAFE)
+    add_safe_globals(safe_globals)
+    try:
+        yield
+    finally:
+        clear_safe_globals()
+        pytorch_files.SAFE.update(before)
+
+
+def _named(safe: Any) -> tuple[str, Any]:
+    """What a file calls a class or function, and this."""
+    if isinstance(safe, tuple):
+        return safe[1], safe[0]
+    return f"{safe.__module__}.{safe.__qualname__}", safe

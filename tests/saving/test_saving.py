@@ -93,18 +93,34 @@ def test_a_safetensors_file_of_others_is_its_named_tensors(tmp_path: Path) -> No
     assert lt.load(tmp_path / "file")["w"].tolist() == [1, 1]
 
 
-def test_what_is_no_data_is_refused_by_its_place_and_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(lt.ArgumentError, match=r"the object\['net'\]\[0\] is Linear.*state_dict"):
-        lt.save({"net": [nn.Linear(1, 1)]}, tmp_path / "file")
+def test_a_whole_module_comes_back_only_if_code_is_allowed(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    optimizer = lt.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    lt.save({"net": model, "optimizer": optimizer, "epoch": 2}, tmp_path / "file")
+    for weights_only in (True, None):
+        with pytest.raises(pickle.UnpicklingError, match=r"whole objects.*weights_only=False"):
+            lt.load(tmp_path / "file", weights_only=weights_only)
+    with pytest.raises(lt.ArgumentError, match=r"map_location='interpreter'.*\.to\(\)"):
+        lt.load(tmp_path / "file", "interpreter", weights_only=False)
+    found = lt.load(tmp_path / "file", "cpu", weights_only=False)
+    assert repr(found["net"]) == repr(model) and found["epoch"] == 2
+    assert found["net"](lt.ones(2, 3)).tolist() == model(lt.ones(2, 3)).tolist()
+    assert found["optimizer"].param_groups[0]["params"][0] is found["net"][0].weight
+
+
+def test_what_cannot_be_pickled_is_refused_by_its_place_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(lt.ArgumentError, match=r"the object\['net'\]\[0\] is function.*state_dict"):
+        lt.save({"net": [lambda x: x]}, tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pickles_are_refused_unread(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
+def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "other.pt", "w") as archive:
         archive.writestr("data.pkl", pickle.dumps({"w": 1}))
     (tmp_path / "old.pt").write_bytes(pickle.dumps({"w": 1}, protocol=2))
-    for name in ("model.pt", "old.pt"):
-        with pytest.raises(lt.ArgumentError, match=r"PyTorch.*safetensors\.torch\.save_file"):
+    for name, why in (("other.pt", "no program or archive of PyTorch"),
+                      ("old.pt", "a pickle that PyTorch did not write")):
+        with pytest.raises(lt.ArgumentError, match=why):
             lt.load(tmp_path / name)
     with pytest.raises(lt.ArgumentError, match="cannot read"):
         lt.load(tmp_path / "nothing")
@@ -113,4 +129,4 @@ def test_pickles_are_refused_unread(tmp_path: Path) -> None:
     with pytest.raises(lt.ArgumentError, match="open for writing"):
         lt.save(1, text)  # type: ignore[arg-type]
     with pytest.raises(lt.ArgumentError, match="map_location"):
-        lt.load(tmp_path / "model.pt", map_location=3)  # type: ignore[arg-type]
+        lt.load(tmp_path / "other.pt", map_location=3)  # type: ignore[arg-type]
