@@ -251,12 +251,15 @@ def test_a_retained_gradient_is_that_of_the_value_that_was_written(
         assert y.grad is not None and y.grad.tolist() == [5.0]
 
 
-def test_a_look_between_does_not_take_one_tensor_for_another() -> None:
+@pytest.mark.parametrize("is_hooked", [False, True])
+def test_a_look_between_does_not_take_one_tensor_for_another(is_hooked: bool) -> None:
     """What was computed before is known in the frame that begins after a look, too."""
     for _ in range(3):
         w = leaf()
         before = w * 2
         kept = before * 3
+        if is_hooked:
+            kept.register_hook(lambda g: None)
         (w + 1).tolist()
         other = lt.ones(2) + 1  # begins a frame
         kept = other * kept * 0.5
