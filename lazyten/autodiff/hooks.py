@@ -156,12 +156,6 @@ def is_of_value(node: Node) -> bool:
     return bool(_of_values.get(node))
 
 
-def are_of_another(node: Node, table: dict[int, Any] | None) -> bool:
-    """Whether what is called with gradients of this value is not what this table has."""
-    found = _of_values.get(node)
-    return bool(found) and found is not table
-
-
 def is_of_leaf(leaf_id: int) -> bool:
     """Whether something is called with gradients of this leaf."""
     return bool(_of_leaves.get(leaf_id))

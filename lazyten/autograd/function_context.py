@@ -14,20 +14,35 @@ from lazyten.frontend.core.forms import in_floats
 from lazyten.frontend.recorded.slots import templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
+from lazyten.storage import tracing
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame
+from lazyten.storage.storage import Storage
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad
 
 
 class _Saved(NamedTuple):
-    """A tensor for backward(): its value when it was saved, over real memory or a frame's."""
+    """A tensor for backward(): its value when it was saved, over real memory or a frame's; and if
+    it was a leaf, that, and which of its values it had."""
 
     node: Node
     device: str
     requires_grad: bool
     is_template: bool
     is_complex: bool
+    leaf: tuple[Storage, int] | None = None
+
+    def as_leaf(self) -> Tensor | None:
+        """The leaf itself, as what backward() computes of it may be differentiated for it; None
+        where it was none, or was changed since."""
+        if self.leaf is None:
+            return None
+        storage, version = self.leaf
+        if storage.leaf_id is None or storage.version != version:
+            return None
+        shown: Tensor = Tensor._view(storage, (), None)
+        return shown
 
 
 class Outputs(NamedTuple):
@@ -76,13 +91,16 @@ class FunctionContext:
 
     def _kept(self, t: Tensor) -> _Saved:
         parts, is_complex = in_floats(t), isinstance(t, ComplexTensor)
+        storage = parts._storage
+        leaf = (storage, storage.version) if parts.requires_grad and parts.is_leaf \
+            and not parts._moves and tracing.active is None else None
         with enable_grad():
             found = templates_of([parts])
         if found is None or self._frame is not None and self._frame() is not found[0]:
-            return _Saved(parts.node, t.device, t.requires_grad, False, is_complex)
+            return _Saved(parts.node, t.device, t.requires_grad, False, is_complex, leaf)
         frame = found[0]
         self._frame = lambda: frame
-        return _Saved(found[1][0], t.device, t.requires_grad, True, is_complex)
+        return _Saved(found[1][0], t.device, t.requires_grad, True, is_complex, leaf)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
@@ -93,6 +111,9 @@ class FunctionContext:
     def _tensor(self, saved: _Saved) -> Tensor:
         """A new tensor of what was saved, of pairs if it was complex; an output has its gradient,
         for second derivatives."""
+        leaf = saved.as_leaf()
+        if leaf is not None:
+            return leaf
         frame = None if self._frame is None else self._frame()
         if frame is None and saved.is_template:
             raise GradientError("saved_tensors of a call whose results are gone: keep one of them, "

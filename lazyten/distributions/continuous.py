@@ -56,7 +56,8 @@ class _Half(Distribution):
         return self.base_dist._drawn(shape).abs()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        found = self.base_dist.log_prob(self._validate_sample(value)) + math.log(2)
+        value = self._validate_sample(value)
+        found = self.base_dist.log_prob(value) + math.log(2)
         return choose(value >= 0, found, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -190,7 +191,7 @@ class Exponential(ExponentialFamily):
         return 1 - (-self.rate * self._validate_sample(value)).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
-        return -(-value).log1p() / self.rate
+        return -(-self._given(value)).log1p() / self.rate
 
     def entropy(self) -> Tensor:
         return 1.0 - self.rate.log()

@@ -196,6 +196,10 @@ class Distribution:
                                 f"{value.detach().tolist()!r:.200}")
         return value
 
+    def _given(self, value: Any) -> Tensor:
+        """A value, or a probability, that may be a number."""
+        return value if isinstance(value, Tensor) else self._number(value)
+
     def _number(self, value: float) -> Tensor:
         """A number in the type of the parameters."""
         given = (self.__dict__.get(name) for name in self.arg_constraints)

@@ -81,13 +81,8 @@ class Chi2(Gamma):
     arg_constraints = {"df": constraints.positive}  # noqa: RUF012
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
-        (half,) = broadcast_all(df)
-        super().__init__(half * 0.5, 0.5, validate_args)
-
-    @property
-    def df(self) -> Tensor:
-        """How many."""
-        return self.concentration * 2
+        (self.df,) = broadcast_all(df)
+        super().__init__(self.df * 0.5, 0.5, validate_args)
 
 
 class InverseGamma(Gamma):

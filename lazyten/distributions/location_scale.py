@@ -72,7 +72,7 @@ class Normal(LocationScale, ExponentialFamily):
         return 0.5 * (1 + (self._standard(value) / math.sqrt(2)).erf())
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+        return self.loc + self.scale * (2 * self._given(value) - 1).erfinv() * math.sqrt(2)
 
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
@@ -102,7 +102,7 @@ class Laplace(LocationScale):
         return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        term = value - 0.5
+        term = self._given(value) - 0.5
         return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
 
     def entropy(self) -> Tensor:
@@ -132,7 +132,7 @@ class Cauchy(LocationScale):
         return self._standard(value).atan() / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        return ((value - 0.5) * math.pi).tan() * self.scale + self.loc
+        return ((self._given(value) - 0.5) * math.pi).tan() * self.scale + self.loc
 
     def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()
@@ -165,7 +165,7 @@ class Gumbel(LocationScale):
         return (-(-self._standard(value)).exp()).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc - self.scale * (-value.log()).log()
+        return self.loc - self.scale * (-self._given(value).log()).log()
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (1 + EULER)
@@ -228,7 +228,7 @@ class GeneralizedPareto(LocationScale):
         return -self.log_survival_function(value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        log, (c, zero) = (-value).log1p(), self._shape
+        log, (c, zero) = (-self._given(value)).log1p(), self._shape
         return self.loc + self.scale * choose(zero, -log, (-c * log).expm1() / c)
 
     def entropy(self) -> Tensor:

@@ -158,7 +158,7 @@ class ContinuousBernoulli(OfTwo, ExponentialFamily):
         return choose(even, x, choose(slope > 0, 1 - below, below))
 
     def icdf(self, value: Tensor) -> Tensor:
-        slope, even = self._slope
+        value, (slope, even) = self._given(value), self._slope
         size = slope.abs()
         below = choose(slope > 0, 1 - value, value)
         place = -(below * (-size).expm1()).log1p() / size

@@ -89,7 +89,8 @@ class TransformedDistribution(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         sign: Tensor | float = 1.0
         for transform in reversed(self.transforms):
-            value, sign = transform._inv_call(value), sign * transform.sign
+            value = transform._inv_call(self._given(value))
+            sign = sign * transform.sign
         return sign * (self.base_dist.cdf(value) - 0.5) + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -355,10 +355,21 @@ def move(op: Op, x: Node, arg: Any, place: Place | None = None) -> Node:
     return make(op, x.dtype, (x,), arg, place)
 
 
+_GUISES = frozenset({Op.RESHAPE, Op.PERMUTE, Op.EXPAND, Op.FLIP})
+"""Moves that may change nothing, so that a node is another of the same values, which no program
+computes: those at the end of views, those of `copied`, of `alias` and of `within`."""
+
+
 def alias(x: Node) -> Node:
-    """Another node of the same values, for a tensor whose gradient is not that of `x`: a reshape
-    that changes nothing, which no program computes."""
-    return make(Op.RESHAPE, x.dtype, (x,), x.shape)
+    """Another node of the same values, for a tensor that an operation makes whose gradient is not
+    that of `x`."""
+    return make(Op.EXPAND, x.dtype, (x,), x.shape)
+
+
+def within(x: Node) -> Node:
+    """An operand as an operation of several nodes has it: these are then none that users have
+    tensors of, whose gradients are not those within the operation."""
+    return make(Op.FLIP, x.dtype, (x,), ())
 
 
 def copied(node: Node, number: int) -> Node:
@@ -375,8 +386,15 @@ def is_alias(node: Node) -> bool:
     return _is_unmoved(node.op, node.src, node.arg)
 
 
+def bases(node: Node) -> Iterator[Node]:
+    """What a view is made of, one after the other; last the whole."""
+    while node.op in MOVEMENT and not (node.op is Op.EXPAND and is_alias(node)):
+        node = node.src[0]
+        yield node
+
+
 def _is_unmoved(op: Op, src: tuple[Node, ...], arg: Any) -> bool:
-    return (op is Op.RESHAPE or op is Op.PERMUTE) and movement.is_noop(op, src[0].shape, arg)
+    return op in _GUISES and movement.is_noop(op, src[0].shape, arg)
 
 
 def reshape(x: Node, shape: Shape) -> Node:

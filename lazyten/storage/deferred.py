@@ -99,7 +99,7 @@ def deferred(frame: Frame, template: Node, keeps_graph: bool, was_freed: bool = 
     storage = _new(Deferred)
     storage._frame, storage._template, storage._mark = frame, template, frame.mark
     storage.device, storage.keeps_graph = frame.device, keeps_graph
-    storage.leaf_id = storage.shared = None
+    storage.leaf_id = storage.shared = storage.views = None
     storage.companions = storage.retaining = ()
     storage.was_freed, storage._before = was_freed, None
     storage.version = 0
@@ -118,7 +118,7 @@ def deferred_all(frame: Frame, templates: Iterable[Node]) -> list[Storage]:
         storage = _new(Deferred)
         storage._frame, storage._template, storage._mark = frame, template, mark
         storage.device, storage.keeps_graph, storage.was_freed = device, False, False
-        storage.leaf_id = storage.shared = storage._before = None
+        storage.leaf_id = storage.shared = storage.views = storage._before = None
         storage.companions = storage.retaining = ()
         storage.version = 0
         storage.serial = next(_serials)

@@ -13,7 +13,7 @@ other nodes, so that a node belongs to a line of the user's; so are those of oth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from sys import getrefcount
 from threading import get_ident, local
@@ -23,7 +23,7 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 from lazyten.autodiff import hooks
 from lazyten.autodiff.twins import apart
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, Shape, make, rebuild, reshape, toposort, unshaped
+from lazyten.ir.node import Node, Shape, bases, make, rebuild, reshape, toposort, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage.placeholder import NeedsValue, Source
 from lazyten.storage.storage import Buffer, Piece, Storage, remember
@@ -89,16 +89,17 @@ class Frame:
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
     real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
     templates. latest: templates that tensors were made with that keep their graph, each with the
-    latest that was made like it. mark: what storages have that are known in it. recorded: how many
+    latest that was made like it. copies: what templates are in another frame, which goes on with
+    them, and that frame. mark: what storages have that are known in it. recorded: how many
     operations; limit: how many until what it made is computed. is_resumed: whether something of it
     was computed before. is_step: whether it is long as it is one step. is_written: whether sources
     are being written, so that no other thread is to read them.
     """
 
-    __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_leaf_ids", "_memory", "_noted",
-                 "_numbers", "_real", "base", "device", "hooks", "is_resumed", "is_step",
-                 "is_written", "latest", "leaf_numbers", "lifted", "limit", "made", "mark",
-                 "number", "realized", "recorded", "room", "rules", "sources", "thread")
+    __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_given", "_leaf_ids", "_memory",
+                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooks", "is_resumed",
+                 "is_step", "is_written", "latest", "leaf_numbers", "lifted", "limit", "made",
+                 "mark", "number", "realized", "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -126,6 +127,8 @@ class Frame:
         self.hooks: dict[Node, dict[int, Any]] = {}
         self.latest: dict[Node, Node] = {}
         self._real: dict[Node, Node] = {}
+        self._given: set[Node] = set()
+        self.copies: dict[Node, tuple[Callable[[], Frame | None], Node]] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] | None = None
 
     def add(self, buffer: Buffer) -> int:
@@ -243,27 +246,61 @@ class Frame:
         _with_hooks[self.number] = self
         table = self.hooks.setdefault(template, {})
         if template in self._real:
-            self._watch(template)
+            self._watch(template, self._hooked_elsewhere())
+        elif self._is_of_real(template):
+            self.real(template)
         return table
 
-    def _watch(self, template: Node) -> None:
+    def _is_of_real(self, template: Node) -> bool:
+        """Whether a value is a view of one that has a graph over real memory."""
+        return any(base in self._real for base in bases(template))
+
+    def _hooked_elsewhere(self) -> set[Node]:
+        """Values over real memory that hooks of no value of this frame are called for, or for what
+        is a view of them."""
+        own = {id(table) for table in self.hooks.values()} if hooks.were_registered() else set()
+        return {[node, *bases(node)][-1] for node, table in hooks.of_values()
+                if id(table) not in own and node not in self._given} - self._given
+
+    def _watch(self, template: Node, elsewhere: Container[Node]) -> None:
         """Have a value's hooks called in its graph over real memory, too: one of its own, where
-        another tensor's hooks are called in it."""
+        another tensor's hooks are called in it, or in a view of it."""
         node, table = self._real[template], self.hooks.get(template)
-        if hooks.are_of_another(node, table):
-            node = self._real[template] = apart(node, hooks.is_of_value)
+        if node in elsewhere and node.op is not Op.LEAF:
+            node = self._real[template] = apart(
+                node, lambda n: n in elsewhere or hooks.is_of_value(n))
             self.lifted[node] = template
         if table is not None:
             hooks.watch(node, table)
+
+    def own(self, template: Node) -> Node:
+        """The template, or one like it where a tensor, or what it is computed by, has this one: it
+        is taken from now on."""
+        latest = self.latest
+        found = latest.get(template)
+        if found is None and not self.hooks:
+            latest[template] = template
+            return template
+        node = apart(found or template, lambda n: n in latest or self.has_hooks(n))
+        latest[template] = latest[node] = node
+        return node
 
     def has_hooks(self, template: Node) -> bool:
         """Whether something is called with gradients of a value."""
         return bool(self.hooks.get(template))
 
     def real(self, template: Node) -> Node:
-        """The graph over real memory."""
-        known, rules = self._real, []
-        for node in toposort([template], known=known):
+        """The graph over real memory, and those of its views that something is called with the
+        gradients of: others make such of what is real."""
+        self._make_real([template])
+        views = [view for view in self.hooks if view not in self._real and self._is_of_real(view)]
+        if views:
+            self._make_real(views)
+        return self._real[template]
+
+    def _make_real(self, templates: Sequence[Node]) -> None:
+        known, rules, elsewhere = self._real, [], self._hooked_elsewhere()
+        for node in toposort(templates, known=known):
             if node in known:
                 continue
             if node.op is Op.BUFFER and isinstance(node.arg, Source):
@@ -278,12 +315,21 @@ class Frame:
                 known[node] = rebuild(node, sources) if node.op is not Op.LEAF else \
                     make(Op.LEAF, node.dtype, sources, self.leaf_id(node.arg), node.place)
             self.lifted[known[node]] = node
-            self._watch(node)
+            self._watch(node, elsewhere)
+            if node in self.copies:
+                self._tell(node)
             if node in self.realized:
                 remember(self.device, known[node], self.realized[node])
         for rule in rules:
             rule.leave(self)
-        return known[template]
+
+    def _tell(self, template: Node) -> None:
+        """Let the frame that has a copy of a template have its graph over real memory, too."""
+        mark, copy = self.copies[template]
+        frame = mark()
+        if frame is not None:
+            frame.of_memory(copy, self._real[template])
+            frame.lifted.setdefault(self._real[template], copy)
 
     @property
     def is_bare(self) -> bool:
@@ -292,8 +338,9 @@ class Frame:
         return not self.hooks and not self._real
 
     def of_memory(self, template: Node, node: Node) -> None:
-        """This is a template's graph over real memory."""
+        """This is a template's graph over real memory, of which no other may take its place."""
         self._real.setdefault(template, node)
+        self._given.add(node)
         if template in self.hooks:
             hooks.watch(node, self.hooks[template])
 

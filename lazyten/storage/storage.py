@@ -196,7 +196,8 @@ class Storage:
     together with this one so that they share its work. version counts in-place changes. serial: a
     storage made later has a larger one. shared: memory outside that has the value too, and may be
     changed there; such a storage is always computed. retaining: tensors that want the gradient of
-    this value though they are no leaves. _mark: gives the frame (frames.py) in which the value is
+    this value though they are no leaves. views: those that gradients flow through, by their moves.
+    _mark: gives the frame (frames.py) in which the value is
     known, as `_template`, while that is there; _frame: that frame, where it is known there alone.
     _before: the value that was computed last, or that it had at first, if it was written in place
     since.
@@ -204,7 +205,7 @@ class Storage:
 
     __slots__ = ("__weakref__", "_before", "_frame", "_mark", "_node", "_template", "companions",
                  "device", "keeps_graph", "leaf_id", "retaining", "serial", "shared", "version",
-                 "was_freed")
+                 "views", "was_freed")
 
     def __init__(self, node: Node, device: str, keeps_graph: bool = False) -> None:
         if node.dtype is dt.float64 and dt.float64 not in executor(device).dtypes:
@@ -219,6 +220,7 @@ class Storage:
         self.companions: tuple[ReferenceType[Storage], ...] = ()
         self.retaining: tuple[ReferenceType[Any], ...] = ()
         self.shared: SharedMemory | None = None
+        self.views: dict[Moves, ReferenceType[Any]] | None = None
         self.was_freed = False
         self.version = 0
         self.serial = next(levels.serials)

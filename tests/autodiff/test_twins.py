@@ -173,14 +173,111 @@ def test_a_layer_in_a_loop_tells_each_hook_once() -> None:
     assert seen == [(k, [k + 1.0] * 2) for k in range(4)]
 
 
-@pytest.mark.parametrize("made", [lambda w: w.reshape(1, 2) * 2, lambda w: (w * 2).tanh()[None]])
+VIEWS: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
+    "index": lambda x: x[0], "slice": lambda x: x[1:], "transpose": lambda x: x.T,
+    "reshape": lambda x: x.reshape(4), "axis": lambda x: x.unsqueeze(0), "whole": lambda x: x[...],
+    "expand": lambda x: x.expand(3, 2, 2), "chunk": lambda x: x.chunk(2)[0],
+    "view of a view": lambda x: x.T[0]}
+
+
+@pytest.mark.parametrize("look", [False, True])
+@pytest.mark.parametrize("is_leaf", [False, True])
+@pytest.mark.parametrize("name", VIEWS)
+def test_equal_views_have_gradients_and_hooks_of_their_own(name: str, is_leaf: bool,
+                                                           look: bool) -> None:
+    view, seen = VIEWS[name], list[object]()
+    for _ in range(3):
+        x = lt.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        x = x if is_leaf else x * 1
+        one = view(x)
+        if look:
+            lt.eye(1).to_sparse()
+        two, three = view(x), view(x)
+        two.register_hook(lambda g: seen.append(g.sum().item()))
+        three.retain_grad()
+        if look:
+            lt.eye(1).to_sparse()
+        loss = (one * 2).sum() + (two * 3).sum() + (three * 5).sum()
+        found = lt.autograd.grad(loss, [one, two, three], retain_graph=True)
+        assert [g.reshape(-1)[0].item() for g in found] == [2.0, 3.0, 5.0]
+        loss.backward()
+        assert three.grad is not None and three.grad.reshape(-1)[0].item() == 10.0  # of both
+        assert seen == [3.0 * two.numel()] * 2
+        seen.clear()
+
+
+def test_a_hook_of_a_view_that_is_gone_is_no_other_views() -> None:
+    def told(x: lt.Tensor) -> lt.Tensor:
+        row = x[0]
+        row.register_hook(lambda g: g * 10)
+        return row * 3
+    for look in (False, True):
+        for _ in range(2):
+            x = lt.tensor([[1.0, 2.0]], requires_grad=True)
+            y = x * 1
+            first = told(y)
+            if look:
+                lt.eye(1).to_sparse()
+            (first + told(y) + y[0]).sum().backward()
+            assert x.grad is not None and x.grad.tolist() == [[61.0, 61.0]]
+
+
+def test_what_an_operation_is_computed_by_is_no_tensor_of_the_users() -> None:
+    for _ in range(2):
+        w = leaf()
+        x, y = w * 1, lt.tensor([1.0, 2.0])
+        double, row, matrix = x * 2, x.unsqueeze(0), lt.ones(2, 2).requires_grad_()
+        seen: list[object] = []
+        for t in (double, row):
+            t.register_hook(seen.append)
+        (lt.add(y, x, alpha=2).sum() + lt.stack([x, x]).sum()).backward()
+        assert not seen and w.grad is not None and w.grad.tolist() == [4.0, 4.0]
+        column = matrix.T
+        product = nn.functional.linear(matrix, matrix).sum()
+        assert lt.autograd.grad(product, [column], allow_unused=True) == (None,)
+
+
+@pytest.mark.parametrize("write", [lambda v: v.zero_(), lambda v: v.mul_(2),
+                                   lambda v: v.masked_fill_(v > 0, 1.0)])
+def test_a_retained_gradient_is_that_of_the_value_that_was_written(
+        write: Callable[[lt.Tensor], lt.Tensor]) -> None:
+    for _ in range(2):
+        w, rows = leaf(), lt.tensor([0])
+        x = w * 3
+        y = x.index_select(0, rows)
+        y.retain_grad()
+        write(y)
+        (y * 5).sum().backward()
+        assert y.grad is not None and y.grad.tolist() == [5.0]
+
+
+@pytest.mark.parametrize("is_hooked", [False, True])
+def test_a_look_between_does_not_take_one_tensor_for_another(is_hooked: bool) -> None:
+    """What was computed before is known in the frame that begins after a look, too."""
+    for _ in range(3):
+        w = leaf()
+        before = w * 2
+        kept = before * 3
+        if is_hooked:
+            kept.register_hook(lambda g: None)
+        (w + 1).tolist()
+        other = lt.ones(2) + 1  # begins a frame
+        kept = other * kept * 0.5
+        after = w * 2
+        found = lt.autograd.grad((kept + after * 5).sum(), [before, after])
+        assert [g.tolist() for g in found] == [[3.0, 3.0], [5.0, 5.0]]
+
+
+@pytest.mark.parametrize("made", [
+    lambda w: w.reshape(1, 2) * 2, lambda w: (w * 2).tanh()[None], lambda w: (w * 2).reshape(1, 2),
+    lambda w: w.reshape(1, 2), lambda w: (w * 2).reshape(2, 1).T, lambda w: (w * 2)[None, :]])
 def test_a_look_after_the_hook_does_not_call_those_of_earlier_steps(
         made: Callable[[lt.Tensor], lt.Tensor]) -> None:
     """The value is a graph over real memory from there on, which earlier steps have, too."""
     w = leaf()
 
     def gradient(factor: int) -> list[float]:
-        y = made(w) * 1.5
+        y = made(w)
         if factor > 1:
             y.register_hook(lambda g: g * factor)
         z = lt.eye(1).to_sparse() @ y

@@ -346,3 +346,22 @@ def test_what_binomials_of_several_counts_have_not_says_so() -> None:
     for ask in (several.entropy, several.enumerate_support):
         with pytest.raises(NotImplementedError, match="all must have one total_count"):
             ask()
+
+
+@pytest.mark.parametrize("made", [
+    D.Normal(0.5, 2.0), D.Laplace(0.5, 2.0), D.Cauchy(0.5, 2.0), D.Gumbel(0.5, 2.0),
+    D.HalfNormal(2.0), D.HalfCauchy(2.0), D.LogNormal(0.5, 0.5), D.Exponential(2.0),
+    D.Uniform(0.5, 2.0), D.GeneralizedPareto(0.0, 1.0, 0.2), D.ContinuousBernoulli(0.3),
+    D.Kumaraswamy(2.0, 3.0), D.Weibull(1.0, 2.0)], ids=lambda d: type(d).__name__)
+def test_values_and_probabilities_may_be_numbers(made: D.Distribution) -> None:
+    made._validate_args = False
+    value = made.icdf(0.25)  # type: ignore[arg-type]
+    np.testing.assert_allclose(value.numpy(), made.icdf(lt.tensor(0.25)).numpy())
+    np.testing.assert_allclose(made.cdf(value.item()).numpy(), 0.25, rtol=1e-5)  # type: ignore[arg-type]
+    np.testing.assert_allclose(made.log_prob(value.item()).numpy(),  # type: ignore[arg-type]
+                               made.log_prob(value).numpy(), rtol=1e-6)
+
+
+def test_chi2_of_a_negative_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="Chi2: df is not"):
+        D.Chi2(-3.0)

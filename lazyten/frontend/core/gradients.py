@@ -3,18 +3,20 @@ from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any, Self, TypeVar
-from weakref import finalize
+from weakref import finalize, ref
 
 from lazyten.autodiff import hooks
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.forms import handles_of, is_sparse
-from lazyten.frontend.core.handle import held_as_rows
+from lazyten.frontend.core.handle import Handle, held_as_rows, shape_after
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.writing import Writing
+from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, elementwise, make
 from lazyten.ir.ops import Op
+from lazyten.operators.arrays.indexing import apply
 from lazyten.storage import levels, tracing
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import GradientError
@@ -160,3 +162,51 @@ class Gradients(Writing[Tensor]):
         if self._grad is not None:
             result.grad = self._grad.__deepcopy__(memo)
         return result
+
+
+# ---- views that are alike, such as x[0] twice ----------------------------------------------------
+
+FEW = 16
+"""So many views of a storage are remembered without a look whether they are still there."""
+
+
+def become_apart(view: Handle[Any], given: int) -> None:
+    """Give a new view, that gradients flow through, a gradient of its own: where another view of
+    the storage has its moves, there are some among them that change nothing, as many as it takes.
+    given: how many of its moves are those of what it is a view of."""
+    storage, moves = view._storage, view._moves
+    views = storage.views
+    if views is None:
+        storage.views = {moves: ref(view)}
+        return
+    if moves in views and _is_taken(storage, moves):
+        guise = Op.PERMUTE, tuple(range(len(shape_after(storage.shape, moves[:given]))))
+        while _is_taken(storage, moves):
+            moves = (*moves[:given], guise, *moves[given:])
+        view._moves, view._value = moves, None
+    elif len(views) >= FEW and not len(views) & (len(views) - 1):  # now and then
+        views = storage.views = {m: r for m, r in views.items() if r() is not None}
+    views[moves] = ref(view)
+
+
+def _is_taken(storage: Storage, moves: Moves) -> bool:
+    """Whether another view has these moves, or hooks are called with the gradients of one that
+    had."""
+    found = None if storage.views is None else storage.views.get(moves)
+    if found is None:
+        return False
+    other = found()
+    return other is not None and other._moves == moves and other._storage is storage \
+        or _is_hooked(storage, moves)
+
+
+def _is_hooked(storage: Storage, moves: Moves) -> bool:
+    frame, template = storage._mark(), storage._template
+    if frame is not None and frame.hooks and template is not None:
+        if storage.leaf_id is not None:
+            template = make(Op.LEAF, template.dtype, (template,),
+                            frame.leaf_number(storage.leaf_id))
+        if frame.has_hooks(apply(moves, template)):
+            return True
+    return storage._frame is None and hooks.were_registered() \
+        and hooks.is_of_value(apply(moves, storage.node))

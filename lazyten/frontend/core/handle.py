@@ -22,7 +22,7 @@ from lazyten.frontend.core.size import Size
 from lazyten.ir.dtype import DType
 from lazyten.ir.movement import Moves, out_shape
 from lazyten.ir.node import Node, Shape, alias, cast, const, make
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
 from lazyten.storage import history, tracing
@@ -62,7 +62,7 @@ KEPT_VIEWS = 2048
 
 
 @lru_cache(KEPT_VIEWS)
-def _shape_after(shape: Shape, moves: Moves) -> Size:
+def shape_after(shape: Shape, moves: Moves) -> Size:
     """The shape that moves make of another."""
     for op, arg in moves:
         shape = out_shape(op, shape, arg)
@@ -126,6 +126,7 @@ class Handle(Generic[Tensor]):
 
     @staticmethod
     def _view(storage: Storage, moves: Moves, lineage: Lineage | None) -> Tensor:
+        """A handle of a storage, as it is shown by moves."""
         result: Tensor = object.__new__(results)
         result._storage, result._moves, result._lineage = storage, moves, lineage
         result._grad = result._value = None
@@ -154,10 +155,9 @@ class Handle(Generic[Tensor]):
                 requires, flows = True, flows or t._keeps_graph
         if requires and not is_grad_enabled():
             node, requires = make(Op.DETACH, node.dtype, (node,)), False
-        elif requires and any(t.node is node for t in operands):
-            node = alias(node)
         elif requires:
-            node = _of_its_own(node)
+            node = _of_its_own(alias(node) if node.op in MOVEMENT or any(
+                t.node is node for t in operands) else node)
         requires = requires and node.dtype.is_float
         result: Tensor = Handle._of(node, operands[0]._storage.device, requires and flows)
         if requires and not flows:
@@ -235,7 +235,7 @@ class Handle(Generic[Tensor]):
     def shape(self) -> Size:
         """The size of each axis."""
         shape, moves = self._storage.shape, self._moves
-        return _shape_after(shape, moves) if moves else Size(shape)
+        return shape_after(shape, moves) if moves else Size(shape)
 
     @property
     def _tracker(self) -> ShapeTracker:

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lazyten.execution.lineage import Lineage
-from lazyten.frontend.core.gradients import Gradients
-from lazyten.frontend.core.handle import DTypeLike
+from lazyten.frontend.core.gradients import Gradients, become_apart
+from lazyten.frontend.core.handle import DTypeLike, shape_after
 from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.core.keywords import (
     MemoryFormat,
@@ -44,8 +44,9 @@ class TensorCore(Gradients[Tensor]):
     __slots__ = ()
 
     def _moved(self, *moves: tuple[Op, Any]) -> Tensor:
-        """A view through more moves. One of a view that gradients flow through is made of that
-        one, for the gradient of which users may ask."""
+        """A view through more moves. Those of one that gradients flow through end with one that
+        changes nothing, as nothing within an operation does: users may ask for its gradient, and
+        for that of a view that it is of."""
         lineage = self._lineage
         if lineage is None and self._storage.requires_grad and not is_grad_enabled():
             lineage = Lineage()
@@ -53,9 +54,11 @@ class TensorCore(Gradients[Tensor]):
         joins = lineage is not None or not self._storage.requires_grad
         for op, arg in moves:
             all_moves = chained(all_moves, shape, op, arg, joins)
-        if not joins and all_moves is self._moves:
-            all_moves = (*all_moves, (Op.RESHAPE, tuple(self.shape)))  # an alias
+        if not joins:
+            all_moves = (*all_moves, (Op.RESHAPE, shape_after(shape, all_moves)))
         view: Tensor = self._view(self._storage, all_moves, lineage)
+        if not joins:
+            become_apart(view, len(self._moves))
         value = self._value
         if value is not None and value.template is None:  # it begins at another place each time
             view._value = value.of_view()

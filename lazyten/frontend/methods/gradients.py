@@ -137,6 +137,8 @@ class GradientMethods(TensorCore[Tensor]):
         if found is not None and found[1][0].op is not Op.LEAF:
             frame, (template,) = found
             self._hooked = (*getattr(self, "_hooked", ()), frame)  # which a view does not keep
+            if self._storage._frame is None:  # other frames make graphs of what it is a view of
+                frame.real(template)
             return hooks.add(frame.hooks_of(template), OnTensor(hook, self))
         return hooks.register(_hooked(self, "register_hook", hook), OnTensor(hook, self))
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lazyten.autodiff.twins import apart
 from lazyten.execution import frame_runs
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
+from lazyten.frontend.core.gradients import become_apart
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value, interned
 from lazyten.ir.dtype import DType
@@ -88,10 +88,11 @@ class Entry:
 
 def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
     """Whether an operation writes to what is not to be written in a frame: others see its memory,
-    or it is read from memory though it keeps its graph."""
+    its gradient is retained, or it is read from memory though it keeps its graph."""
     for write in entry.writes:
         storage = operands[write.operand]._storage
-        if storage.shared is not None or storage._template is not write.before:
+        if storage.shared is not None or storage.retaining \
+                or storage._template is not write.before:
             return True
     return False
 
@@ -120,13 +121,7 @@ def fresh_tensor(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) ->
 def _own(frame: Frame, value: Value) -> Value:
     """The value, or one like it where another tensor of the frame has this one, whose gradient is
     not that of the new tensor."""
-    latest = frame.latest
-    found = latest.get(value.template)
-    if found is None and not frame.hooks:
-        latest[value.template] = value.template
-        return value
-    node = apart(found or value.template, lambda n: n in latest or frame.has_hooks(n))
-    latest[value.template] = latest[node] = node
+    node = frame.own(value.template)
     return value if node is value.template else interned(
         node, value.moves, value.detached, value.leaf_number, value.keeps_graph, value.was_freed)
 
@@ -155,6 +150,9 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
                 Handle._view(own._storage, result.moves, None)
             view._lineage = lineage
             view._value = result.value or view._value
+            if lineage is None and own._storage.requires_grad:
+                given = own._moves
+                become_apart(view, len(given) if view._moves[:len(given)] == given else 0)
             made.append(view)
         else:
             assert type(result) is Fresh

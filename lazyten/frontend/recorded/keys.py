@@ -251,11 +251,12 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
 
 
 def are_read_alone(operands: Iterable[tuple[Handle[Any], Value]]) -> bool:
-    """Whether one of these is not to be written in a frame: others see its memory, or it is read
-    from memory though it keeps its graph."""
+    """Whether one of these is not to be written in a frame: others see its memory, its gradient is
+    retained, or it is read from memory though it keeps its graph."""
     for x, value in operands:
         storage = x._storage
-        if storage.shared is not None or value.template is not storage._template:
+        if storage.shared is not None or storage.retaining \
+                or value.template is not storage._template:
             return True
     return False
 

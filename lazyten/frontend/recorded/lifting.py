@@ -14,9 +14,10 @@ from types import FunctionType
 from typing import Any
 from weakref import WeakSet, ref
 
+from lazyten.autodiff import hooks
 from lazyten.execution import background, realization
 from lazyten.frontend.recorded import sayable
-from lazyten.ir.node import Node, Shape, make, rebuild, substitute, toposort
+from lazyten.ir.node import Node, Shape, bases, make, rebuild, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.storage.deferred import go_over, know, known_template
 from lazyten.storage.frames import Frame, Slot, memory_of
@@ -64,6 +65,10 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
     template = lifted(node, frame)
     if template is None or not know(storage, frame, node, template):
         return None
+    if hooks.were_registered():
+        for view, _ in hooks.of_values():  # which the frame then has them of
+            if node in bases(view):
+                lifted(view, frame)
     frame.made.append(ref(storage))
     return template
 
@@ -109,8 +114,13 @@ def _from_another(storage: Storage, own: Frame, frame: Frame) -> Node | None:
         _copies.drop(key)
         copy = _copies.add(key, made)
     there = copy.nodes[template]
-    if not go_over(storage, (own, template), frame, there):
+    taken = [node for node in copy.nodes.values() if _may_be_a_tensors(node)]
+    if not frame.latest.keys().isdisjoint(taken) \
+            or not go_over(storage, (own, template), frame, there):
         return None
+    frame.latest.update(zip(taken, taken, strict=True))
+    own.copies.update((node, (frame.mark, there)) for node, there in copy.nodes.items()
+                      if there.differentiable)
     for node, buffer in own.realized.copy().items():
         if node in copy.nodes:
             frame.realized.setdefault(copy.nodes[node], buffer)
@@ -162,12 +172,19 @@ def lifted(root: Node, frame: Frame) -> Node | None:
         if node in _unsayable or not _is_sayable(node):
             _unsayable.update((node, root))
             return None
-        template = known[node] = _lifted(node, frame)
+        template = _lifted(node, frame)
+        known[node] = template = frame.own(template) if _may_be_a_tensors(node) else template
         frame.of_memory(template, node)
         stored = REALIZED[frame.device].get(node)
         if stored is not None and template not in frame.realized:
             frame.realized[template] = memory_of(stored)
     return known[root] if sayable.are_sayable([known[root]]) else None
+
+
+def _may_be_a_tensors(node: Node) -> bool:
+    """Whether gradients flow through a node that an operation made: a tensor of the frame that is
+    computed alike has another."""
+    return node.differentiable and node.op is not Op.LEAF and next(bases(node), None) is None
 
 
 def with_sources(template: Node, frame: Frame) -> Node:

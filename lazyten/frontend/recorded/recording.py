@@ -17,7 +17,7 @@ from lazyten.frontend.recorded.entries import Entry, Fresh, Result, Same, View, 
 from lazyten.frontend.recorded.keys import Value, interned
 from lazyten.frontend.recorded.lifting import with_sources
 from lazyten.frontend.recorded.sayable import Unsayable, are_clean, clean
-from lazyten.ir.node import Node, toposort, unshaped
+from lazyten.ir.node import Node, is_alias, rewrite, toposort, unshaped, within
 from lazyten.ir.ops import Op
 from lazyten.storage import levels
 from lazyten.storage.frames import Frame, here
@@ -62,6 +62,10 @@ def over_sources(entry: Entry, frame: Frame) -> Entry:
                    single=None if entry.single is None else lifted(entry.single))
 
 
+def _as_it_is(node: Node) -> None:
+    """A rule that changes nothing."""
+
+
 def _nothing(made: Sequence[Any]) -> None:
     """What an operation gives that only writes."""
 
@@ -79,6 +83,7 @@ class StandIns:
         self.numbers: dict[Storage, int] = {}
         self.regions: set[int] = set()
         self.keys: list[Storage | Node] = []
+        self.given: dict[Node, Node] | None = None
         for number, (x, value) in enumerate(zip(operands, values, strict=True)):
             template, device = value.template, x._storage.device
             if value.moves is None:
@@ -142,7 +147,7 @@ class StandIns:
     def _weight(self) -> int:
         given = {*self.templates}
         made = toposort(self.made, known=given)
-        return 1 + sum([HEAVY.get(n.op, 1) for n in made]) // 4
+        return 1 + sum([HEAVY.get(n.op, 1) for n in made if not is_alias(n)]) // 4
 
     def writes(self) -> list[Write]:
         """What was written."""
@@ -206,8 +211,20 @@ class StandIns:
                 or storage.device != self.frame.device or storage.retaining:
             raise Unsayable
         number = fresh.setdefault(storage, len(fresh))
-        return Fresh(interned(storage._node, x._moves, False, None, storage.keeps_graph,
+        template = self._apart(storage._node) if storage.keeps_graph else storage._node
+        return Fresh(interned(template, x._moves, False, None, storage.keeps_graph,
                               storage.was_freed), number)
+
+    def _apart(self, made: Node) -> Node:
+        """What was made, where what it is computed by is the value of no other tensor, as gradients
+        within an operation are those of none."""
+        if self.given is None:
+            nodes = {x.node for x in self.tensors.values()}
+            self.given = {x: within(x) for x in nodes if x.differentiable}
+        given = self.given
+        if all(not s.differentiable or s in given for s in made.src):
+            return made
+        return rewrite([made], _as_it_is, dict(given))[0]
 
     def _view(self, x: Handle[Any], number: int) -> View:
         """A view through which gradients flow as through an operand."""

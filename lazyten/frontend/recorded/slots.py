@@ -16,7 +16,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import fresh_tensor
 from lazyten.frontend.recorded.keys import Value, frame_for, goes_on_in, interned, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
-from lazyten.ir.node import Node, make
+from lazyten.ir.node import Node, bases, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math.gradients import freed
@@ -53,9 +53,12 @@ def watched(frame: Frame) -> Hashable:
     if any(leaf_id in frame.leaf_numbers for leaf_id in hooks.after_leaves()):
         return None
     for node, hooked in hooks.of_values():
-        if node in frame.lifted and (hooked is not frame.hooks.get(frame.lifted[node])
-                                     or not _are_on_tensors(hooked)):
-            return None  # of a tensor that another frame made, or no frame
+        if node in frame.lifted:
+            if hooked is not frame.hooks.get(frame.lifted[node]) or not _are_on_tensors(hooked):
+                return None  # of a tensor that another frame made, or no frame
+        elif any(base in frame.lifted or base.op is Op.LEAF and base.arg in frame.leaf_numbers
+                 for base in bases(node)):
+            return None  # of a view that was made there
     return tuple([node for node, table in frame.hooks.items() if table]), tuple(numbers)
 
 

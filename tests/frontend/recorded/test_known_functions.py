@@ -376,3 +376,35 @@ def test_a_gradient_may_be_a_row_of_what_is_in_memory() -> None:
         x = lt.ones(3, requires_grad=True)
         Row.apply(x, i).sum().backward()
         assert x.grad is not None and x.grad.tolist() == [3.0 * i, 3.0 * i + 1, 3.0 * i + 2]
+
+
+def test_a_backward_may_differentiate_what_it_computes_of_saved_leaves() -> None:
+    """As a root that is found by bisection: its gradients are those of the equation there."""
+    class Doubled(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, equation: Any, y: lt.Tensor, *given: lt.Tensor) -> lt.Tensor:
+            ctx.equation = equation
+            x = y * 2
+            ctx.save_for_backward(x, *given)
+            return x
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> Any:
+            x, *given = ctx.saved_tensors
+            with lt.enable_grad():
+                x = x.detach().requires_grad_()
+                y = ctx.equation(x)
+            slope, = lt.autograd.grad(y, x, lt.ones_like(y), retain_graph=True)
+            return None, g / slope, *lt.autograd.grad(y, given, -g / slope, retain_graph=True)
+    for create_graph in (False, False, True, False):
+        w, y = lt.tensor([1.5, 2.0], requires_grad=True), lt.tensor([1.0, 2.0], requires_grad=True)
+        for _ in range(2):
+            w.grad = y.grad = None
+            root = Doubled.apply(lambda x, w=w: (w * x)**3 + x, y, w)
+            found = lt.autograd.grad((root * root).sum(), [y, w])
+            np.testing.assert_allclose(found[0].numpy(), [0.0963855, 0.0207792], rtol=1e-4)
+            np.testing.assert_allclose(found[1].numpy(), [-5.20482, -15.95844], rtol=1e-4)
+            root = Doubled.apply(lambda x, w=w: (w * x)**3 + x, y, w)
+            root.sum().backward(create_graph=create_graph)
+            assert w.grad is not None
+            np.testing.assert_allclose(w.grad.numpy(), [-1.3012, -1.9948], rtol=1e-4)
