@@ -9,12 +9,12 @@ lazyten's: layers have PyTorch's attributes by PyTorch's names, so a whole modul
 """
 from __future__ import annotations
 
-import collections
 import io
 import pickle
 import zipfile
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.storage.placement import Device
-from lazyten.support.errors import ArgumentError, CodeInFileError
+from lazyten.support.errors import ArgumentError, CodeInFileError, LazytenError
 
 MAGIC = 0x1950A86A20F9469CFC6C
 """With which a file of before 1.6 begins, as a pickle of its own."""
@@ -35,7 +35,7 @@ _STORAGES = {"FloatStorage": dt.float32, "DoubleStorage": dt.float64, "HalfStora
              "ShortStorage": dt.int16, "CharStorage": dt.int8, "ByteStorage": dt.uint8,
              "BoolStorage": dt.bool_, "ComplexFloatStorage": dt.complex64,
              "ComplexDoubleStorage": dt.complex128, "UntypedStorage": dt.uint8}
-_TYPES = {name: dtype for name, dtype in dt.BY_NAME.items() if name != "index"}
+_TYPES = {dtype.name: dtype for dtype in (*dt.ALL, *dt.COMPLEX.values())}
 
 
 class _Stored:
@@ -51,22 +51,6 @@ class _Stored:
             values = np.frombuffer(self.content, dtype.numpy)
             self._flat[dtype] = tensor(ops.decode(values, dtype), dtype, self.device)
         return self._flat[dtype]
-
-
-class _Call:
-    """A callable that a pickle may call, and cannot change."""
-
-    __slots__ = ("_call",)
-    _call: Callable[..., Any]
-
-    def __init__(self, call: Callable[..., Any]) -> None:
-        object.__setattr__(self, "_call", call)
-
-    def __call__(self, *args: Any) -> Any:
-        return self._call(*args)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(name)
 
 
 def _tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tuple[int, ...],
@@ -112,15 +96,15 @@ KNOWN: Mapping[str, Any] = {
     **{f"{place}.{name}": dtype for name, dtype in _STORAGES.items()
        for place in ("torch", "torch.storage", "torch.cuda")},
     "torch.bool": dt.bool_, "torch.storage.TypedStorage": dt.uint8,
-    "torch.Size": _Call(Size), "torch.device": _Call(Device), "torch.Tensor": Tensor,
-    **{f"torch._utils._rebuild_tensor{version}": _Call(_tensor) for version in ("", "_v2", "_v3")},
-    **{f"torch._utils._rebuild_parameter{more}": _Call(_parameter) for more in ("", "_with_state")},
-    "torch._tensor._rebuild_from_type_v2": _Call(_of_type),
-    "torch.nn.parameter.Parameter": _Call(lambda data, grad=True: _parameter(data, grad, None)),
-    "collections.OrderedDict": collections.OrderedDict,
-    "collections.defaultdict": collections.defaultdict,
-    "collections.Counter": _Call(collections.Counter), "_codecs.encode": _Call(
-        lambda text, coding: text.encode("latin1")),
+    "torch.Size": Size, "torch.device": Device, "torch.Tensor": Tensor,
+    **{f"torch._utils._rebuild_tensor{version}": _tensor for version in ("", "_v2", "_v3")},
+    **{f"torch._utils._rebuild_parameter{more}": _parameter for more in ("", "_with_state")},
+    "torch._tensor._rebuild_from_type_v2": _of_type,
+    "torch.nn.parameter.Parameter": lambda data, grad=True: _parameter(data, grad, None),
+    "collections.OrderedDict": OrderedDict,
+    "collections.defaultdict": defaultdict,
+    "collections.Counter": Counter, "_codecs.encode":
+        lambda text, coding: text.encode("latin1"),
     **{f"{place}.{kind.__name__}": kind for kind in (
         set, frozenset, dict, list, tuple, int, float, bool, str, bytes, bytearray, complex, slice)
        for place in ("builtins", "__builtin__")}}
@@ -134,9 +118,15 @@ LAYERS = {"torch.nn.modules.": "lazyten.nn", "torch.nn.functional.": "lazyten.nn
 """What else a trusted file may name of PyTorch's, and where lazyten has it."""
 
 
-class _Unpickler(pickle.Unpickler):
+_set_state: Callable[[Any], None] = pickle._Unpickler.dispatch[pickle.BUILD[0]]
+
+
+class _Unpickler(pickle._Unpickler):
     """Reads a pickle of PyTorch's. stored: the memory of a storage by its key, type and number of
-    elements; what it gives stands for the storage."""
+    elements; what it gives stands for the storage. It is Python's own, whose instructions can be
+    replaced: one of them changes objects, classes and functions, too."""
+
+    stack: list[Any]
 
     def __init__(self, file: io.BytesIO, source: str, stored: Callable[[str, DType, int], Any],
                  allowed: bool, encoding: str) -> None:
@@ -161,13 +151,26 @@ class _Unpickler(pickle.Unpickler):
                                 f"the state_dict() there in its place")
         return super().find_class(home, name.removeprefix("NonDynamicallyQuantizable"))
 
+    def _build(self) -> None:
+        """Give an object the state that a pickle has of it: in data, attributes of a dict of
+        PyTorch's alone, and of what the user calls safe."""
+        kind = type(self.stack[-2])
+        if not self.allowed and not any(kind is safe for safe in (OrderedDict, *SAFE.values())):
+            raise CodeInFileError(f"load: {self.source} sets attributes of a {kind.__name__}, and "
+                                  f"data has none: give weights_only=False if you trust who wrote "
+                                  f"it, or save the state_dict() there")
+        _set_state(self)
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = {
+        **pickle._Unpickler.dispatch, pickle.BUILD[0]: _build}
+
     def persistent_load(self, saved: Any) -> Any:
         """The storage that a pickle names, or the class of a module, with which older files have
-        its text."""
+        its text. The oldest name parts of storages, too, which are refused."""
         if saved[0] == "module":
             return saved[1]
-        kind, dtype, key, _, count, *_ = saved if len(saved) > 4 else ("", None, "", "", 0)
-        if kind not in ("storage", b"storage") or not isinstance(dtype, DType):
+        kind, dtype, key, _, count, *view = saved if len(saved) > 4 else ("", None, "", "", 0)
+        if kind not in ("storage", b"storage") or not isinstance(dtype, DType) or any(view):
             raise ArgumentError(f"load: {self.source} names {saved!r:.60} as a storage; save it "
                                 f"again as a state_dict()")
         return self.stored(str(key), dtype, int(count))
@@ -180,10 +183,9 @@ def read(content: bytes, source: str, device: str | None, allowed: bool = False,
     inside = _archive if zipfile.is_zipfile(io.BytesIO(content)) else _older
     try:
         return inside(content, source, device, allowed, encoding or "utf-8")
-    except (pickle.UnpicklingError, EOFError, KeyError, IndexError, TypeError, zipfile.BadZipFile,
-            UnicodeDecodeError, AttributeError, ImportError) as error:
-        if isinstance(error, CodeInFileError):
-            raise
+    except LazytenError:
+        raise
+    except Exception as error:  # damaged bytes may ask anything of Python and NumPy
         raise ArgumentError(f"load: {source} cannot be read as a file of PyTorch's: "
                             f"{type(error).__name__}: {error}; save the state_dict() there "
                             f"again") from error

@@ -61,10 +61,42 @@ def test_damaged_and_foreign_archives_are_refused() -> None:
             read(archive(**files))
 
 
-def test_names_that_a_file_may_call_cannot_be_changed_by_it() -> None:
-    content = b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n}X\x05\x00\x00\x00_callK\x01s\x86b."
-    with pytest.raises(lt.ArgumentError, match="cannot be read"):
-        read(archive(data_pkl=content))
+def test_what_a_file_names_has_no_attributes_set_by_it() -> None:
+    add, text = lt.Tensor.add, b"X\x03\x00\x00\x00"
+    call = b"ctorch._utils\n_rebuild_tensor_v2\n"
+    for named, state in ((call, b"}" + text + b"addK\x01s"),
+                         (b"ctorch\nTensor\n", b"N}" + text + b"addK\x01s\x86"),
+                         (b"ctorch\nfloat32\n", b"N}X\x04\x00\x00\x00name" + text + b"odds\x86"),
+                         (b"ctorch\nTensor\n]K\x01a\x85R", b"}" + text + b"newK\x01s")):
+        with pytest.raises(pickle.UnpicklingError, match=r"sets attributes of a .*weights_only"):
+            read(archive(data_pkl=b"\x80\x02" + named + state + b"b."))
+    assert lt.Tensor.add is add and lt.float32.name == "float32"
+
+
+@pytest.mark.parametrize("of", [
+    b"cbuiltins\nint\nX\x01\x00\x00\x00z\x85R",
+    b"cbuiltins\nbytearray\n\x8a\x06" + bytes(5) + b"\x40\x85R",
+    b"\x82\x01", b"\x95" + b"\xff" * 8, b"\xff", b"J\x01"])
+def test_damaged_pickles_are_refused_whatever_they_do(of: bytes) -> None:
+    with pytest.raises(lt.ArgumentError, match="cannot be read as a file of PyTorch"):
+        read(archive(data_pkl=b"\x80\x02" + of + b"."))
+
+
+def test_a_part_of_a_storage_is_refused() -> None:
+    named = (b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000"
+             b"X\x03\x00\x00\x00cpuK\x03X\x01\x00\x00\x001K\x01K\x02\x87tQ.")
+    with pytest.raises(lt.ArgumentError, match="as a storage"):
+        read(archive(data_pkl=b"\x80\x02" + named, **{"data/0": bytes(12)}))
+
+
+@pytest.mark.torch
+@FORMATS
+def test_all_types_are_read(is_archive: bool) -> None:
+    torch = pytest.importorskip("torch")
+    for name in ("complex64", "complex128", "uint16", "int8", "float8_e5m2"):
+        kind = getattr(torch, name)
+        found = read(written({"type": kind, "of": torch.ones(2).to(kind)}, is_archive))
+        assert found["type"] is found["of"].dtype is getattr(lt, name)
 
 
 @pytest.mark.torch
