@@ -39,6 +39,9 @@ def unpickled(content: Tensor, source: str, allowed: bool, moved: str | None) ->
                             f"the devices that they were on; move them with .to()")
     try:
         return pickle.loads(content.numpy().tobytes())
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise ArgumentError(f"load: {source} has a damaged pickle: {error}; save or copy it again"
+                            ) from error
     except (AttributeError, ImportError) as error:
         raise ArgumentError(f"load: {source} has an object whose class is not here: {error}; "
                             f"define or import it where it was when the file was saved") from error

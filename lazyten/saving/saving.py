@@ -24,7 +24,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.saving import objects, pytorch_files, serialization
 from lazyten.storage.placement import Device
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, LazytenError
 from lazyten.support.paths import path_of
 
 File: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -103,13 +103,17 @@ def load(f: File, map_location: MAP_LOCATION = None, pickle_module: Any = None, 
     about = serialization.header(content, "load", source).get("__metadata__", {})
     if STRUCTURE not in about:
         return tensors
-    structure = json.loads(about[STRUCTURE])
-    if structure == [OBJECT, OBJECT]:
+    if about[STRUCTURE] == json.dumps([OBJECT, OBJECT]) and OBJECT in tensors:
         return objects.unpickled(tensors[OBJECT], source, allowed, device)
     try:
-        return built(structure, tensors)
+        return built(json.loads(about[STRUCTURE]), tensors)
     except RecursionError:
         raise ArgumentError(f"load: {source} is nested too deeply to be read") from None
+    except LazytenError:
+        raise
+    except Exception as error:  # damaged text may ask anything of Python
+        raise ArgumentError(f"load: {source} says in no way that save() does how its tensors nest: "
+                            f"{type(error).__name__}: {error}; save it again") from error
 
 
 def _device(map_location: MAP_LOCATION) -> str | None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import lazyten as lt
 from lazyten import nn
+from lazyten.saving import serialization
 
 pytest.importorskip("safetensors")
 
@@ -112,6 +113,21 @@ def test_what_cannot_be_pickled_is_refused_by_its_place_and_leaves_no_file(tmp_p
     with pytest.raises(lt.ArgumentError, match=r"the object\['net'\]\[0\] is function.*state_dict"):
         lt.save({"net": [lambda x: x]}, tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ['["tensor", "5", false]', '["bytes", "zz"]', '["dict", [[1]]]',
+                                  "[]", "{"])
+def test_a_damaged_text_of_how_tensors_nest_is_refused(text: str) -> None:
+    content = serialization.packed({"0": lt.zeros(2)}, {"lazyten.structure": text})
+    with pytest.raises(lt.ArgumentError, match="how its tensors nest"):
+        lt.load(io.BytesIO(content))
+
+
+def test_a_damaged_pickle_is_refused() -> None:
+    structure = {"lazyten.structure": '["lazyten.object", "lazyten.object"]'}
+    content = serialization.packed({"lazyten.object": lt.tensor([0x80, 4, 0x7d]).byte()}, structure)
+    with pytest.raises(lt.ArgumentError, match="damaged"):
+        lt.load(io.BytesIO(content), weights_only=False)
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
