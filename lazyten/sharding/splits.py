@@ -175,7 +175,8 @@ def _gather(node: Node, cuts: Cuts, group: Group) -> Split | None:
         combiner = Op.MAX if node.dtype is dt.bool_ else Op.ADD
         return None if x.before > 1 or node.dtype.is_stored else Split(
             None, (x, None), lambda src: gather(
-                src[0], at, _within(src[1], src[0].shape[at], group)), combiner)
+                ended(src[0], x, node.src[0].shape, group, 0), at,
+                _within(src[1], src[0].shape[at], group)), combiner)
     cut = x if where is None else where
     return Split(cut, (cut, cut), _made(node))
 

@@ -292,6 +292,15 @@ def test_what_is_behind_the_end_of_the_last_part_is_written_nowhere() -> None:
     check(counts)
 
 
+def test_what_is_behind_the_end_of_the_last_part_is_not_looked_up() -> None:
+    x = move(Op.SHRINK, leaf((72,), dtype=dt.int64), ((0, 5),))
+
+    def found(annotated: Annotate) -> list[Node]:
+        more = elementwise(Op.ADD, annotated(x, 0, 1), const(3, dt.int64, (5,)))
+        return [gather(more, 0, iota(7))]
+    check(found)
+
+
 def test_rows_that_are_cut_in_intervals_are_looked_up() -> None:
     x, words = leaf((4, 6, 3), dtype=dt.int64), elementwise(Op.MUL, *[expand(
         reshape(iota(25), (25, 1)), (25, 3))] * 2)
