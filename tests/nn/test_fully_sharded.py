@@ -112,6 +112,20 @@ def test_a_copy_has_the_shape_of_the_whole() -> None:
     assert list(net.state_dict()) == ["weight", "bias"]
 
 
+def test_a_parameter_of_two_units_is_refused() -> None:
+    def tied() -> nn.Sequential:
+        net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+        net[1].weight = net[0].weight
+        return net
+    group, net = Simulated(2), tied()
+    fully_shard(net[0], process_group=group)
+    for other in (net[1], net):
+        with pytest.raises(lt.ArgumentError, match="in one unit"):
+            fully_shard(other, process_group=group)
+    whole = fully_shard(tied(), process_group=group)
+    assert whole[0].weight is whole[1].weight
+
+
 def test_what_cannot_be_sharded_is_refused() -> None:
     group = Simulated(2, 0)
     done = fully_shard(nn.Linear(2, 2), process_group=group)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+from weakref import WeakValueDictionary
 
 from lazyten.autograd.recomputing import made_after, made_again
 from lazyten.distributed import state
@@ -92,9 +93,11 @@ class Unit(tracing.TellsTraces):
                  if p is not None and id(p) not in left_out and not isinstance(
                      p, ShardedParameter)]
         wholes = {id(p): p for _, _, p in found}
+        _check_free(module, wholes.values())
         if group.size > 1:
             become_as([*wholes.values(), *module.buffers()], group)
         rows = {number: ShardedParameter.of(p, group) for number, p in wholes.items()}
+        _taken.update(wholes)
         self.rows = sorted(rows.values(), key=_alike)
         for table, name, p in found:
             table[name] = rows[id(p)]
@@ -127,6 +130,20 @@ class Unit(tracing.TellsTraces):
         if not (reshards and gathered and is_grad_enabled()):
             return result
         return made_again(result, (inputs, kwargs), *zip(*gathered, strict=True))
+
+
+_taken: WeakValueDictionary[int, Parameter] = WeakValueDictionary()
+"""Parameters that are rows of a unit by now, and that modules outside of it may still have."""
+
+
+def _check_free(module: Module, params: Iterable[Parameter]) -> None:
+    """ArgumentError for a parameter that a unit has already, as the two would be trained apart."""
+    for p in params:
+        if _taken.get(id(p)) is p:
+            raise ArgumentError(f"a parameter of shape {tuple(p.shape)} of {type(module).__name__} "
+                                f"is one of another unit, too, whose module shares it; have the "
+                                f"modules that share it in one unit: shard only what is around "
+                                f"both")
 
 
 def _in_type(x: Any, dtype: DType | None) -> Any:
