@@ -65,10 +65,11 @@ class FullyShardedDataParallel(Module):
         strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
         _check(module, strategy, cpu_offload, param_init_fn, device_mesh)
         copies, group = _groups(strategy, process_group, device_mesh)
-        left_out = [*(ignored_modules or ()), *(s for s in ignored_states or ()
+        states_left_out = list(ignored_states or ())
+        left_out = [*(ignored_modules or ()), *(s for s in states_left_out
                                                 if isinstance(s, Module))]
         ignored = [p for m in left_out for p in m.parameters()]
-        ignored += [p for p in ignored_states or () if isinstance(p, Parameter)]
+        ignored += [p for p in states_left_out if isinstance(p, Parameter)]
         types = mixed_precision or MixedPrecision()
         if auto_wrap_policy is not None:
             def inner(child: Module, **options: Any) -> Module:

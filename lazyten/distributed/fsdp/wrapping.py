@@ -37,8 +37,8 @@ class ModuleWrapPolicy:
 
 
 class CustomPolicy:
-    """Modules for which a function gives True are units; for which it gives a dict, units with
-    these options."""
+    """Modules for which a function gives True are units; for which it gives a dict that is not
+    empty, units with these options."""
 
     def __init__(self, lambda_fn: Callable[[Module], bool | dict[str, Any]]) -> None:
         self._function = lambda_fn
@@ -114,7 +114,7 @@ def wrapped(module: Module, policy: Policy, wrapper: Wrapper, ignored: Collectio
     if not isinstance(options, bool | dict):
         raise ArgumentError(f"auto_wrap_policy of {type(module).__name__} gives {options!r:.40}: it"
                             f" is True, False, or a dict of options")
-    if options is False:
+    if not options:
         return module, inside
     return wrapper(module, **(options if isinstance(options, dict) else {})), count
 
