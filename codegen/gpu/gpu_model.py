@@ -250,10 +250,9 @@ class GpuModel:
 class _Plan:
     """Decisions in the form that the estimate needs.
 
-    trips: of each range's loop. divided: ranges that a group shares, with what
-    digits they have; whole: those without a loop. shared:
-    ranges whose loop is the grid. digits: (range, stride, extent) of what differs between
-    neighbouring work items. lanes: neighbours that one takes.
+    trips: of each range's loop. divided: ranges that a group shares, with what digits they have;
+    whole: those without a loop. shared: ranges whose loop is the grid. digits: (range, stride,
+    extent) of what differs between neighbouring work items. lanes: neighbours that one takes.
     """
 
     def __init__(self, model: Model, decisions: Decisions) -> None:

@@ -101,7 +101,6 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
            copies: Sequence[int], depth: int, memory: int) -> float:
     """Units of all warps. Groups on a multiprocessor compute while others wait; fitted to some
     two hundred products that were measured on an H200."""
-    assert decisions.tensor is not None
     p, q = (dict(decisions.tile).get(r, 1) for r in blocks)
     buffers = max((s.buffers for s in decisions.staged), default=1)
     copied = sum(copies) * core.takes.itemsize * COPY_UNITS * (1 if buffers > 1 else 2)
@@ -117,7 +116,8 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
     rounds = -(-groups // (multiprocessors * beside))
     own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
     parts = math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
-    return rounds * parts * (max(beside * warps, LEAST_WARPS) * each + waits) / WARPS_EACH
+    total: float = rounds * parts * (max(beside * warps, LEAST_WARPS) * each + waits)
+    return total / WARPS_EACH
 
 
 def _load_units(core: TensorCore, rows: int, columns: int) -> float:

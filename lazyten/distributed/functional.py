@@ -24,6 +24,7 @@ from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 _BITS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "band": lambda a, b: a & b, "bor": lambda a, b: a | b, "bxor": lambda a, b: a ^ b}
 
+
 @checks_tensors
 def all_reduce(input: Tensor, op: str = "sum", group: Group | None = None) -> Tensor:
     """The sum, 'mean', 'max', 'min' or 'product' of the ranks' tensors, element by element, for all
