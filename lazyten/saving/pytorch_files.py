@@ -64,7 +64,7 @@ def _tensor(storage: Any, offset: int, size: tuple[int, ...], stride: tuple[int,
     if 0 not in size and not (0 <= offset <= last < whole.numel() and min((0, *stride)) == 0):
         raise ArgumentError(f"a tensor of shape {size}, strides {stride} and offset {offset} does "
                             f"not lie in its {whole.numel()} elements: the file is damaged")
-    shown = _shown(whole, offset, size, stride)
+    shown = _meant(_shown(whole, offset, size, stride), rest)
     return shown.clone().requires_grad_() if requires_grad else shown
 
 
@@ -78,6 +78,14 @@ def _shown(whole: Tensor, offset: int, size: tuple[int, ...], stride: tuple[int,
         part = whole if count == whole.numel() else whole[offset:offset + count]
         return part.view(*size) if size else part.view(())
     return whole.as_strided(size, stride, offset)
+
+
+def _meant(shown: Tensor, rest: tuple[Any, ...]) -> Tensor:
+    """The values that a file means by those that it has: PyTorch notes of some tensors that they
+    are the conjugates, or the negatives, of what is in memory."""
+    notes = next((x for x in rest if isinstance(x, dict)), {})
+    shown = shown.conj() if notes.get("conj") else shown
+    return -shown if notes.get("neg") else shown
 
 
 def _parameter(data: Any, requires_grad: bool, hooks: object, state: Any = None) -> Any:

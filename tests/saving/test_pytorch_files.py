@@ -101,6 +101,17 @@ def test_all_types_are_read(is_archive: bool) -> None:
 
 @pytest.mark.torch
 @FORMATS
+def test_conjugates_and_negatives_that_pytorch_only_notes_are_values(is_archive: bool) -> None:
+    torch = pytest.importorskip("torch")
+    z, other = torch.tensor([[1 + 2j, 3 - 4j], [5 + 6j, 7 - 8j]])
+    values = [z.conj(), z, z.conj()[1:], other.clone().conj().imag]
+    assert values[0].is_conj() and values[3].is_neg()
+    for a, b in zip(values, read(written(values, is_archive)), strict=True):
+        assert a.tolist() == b.tolist()
+
+
+@pytest.mark.torch
+@FORMATS
 def test_a_checkpoint_of_pytorch_is_read(is_archive: bool) -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Sequential(torch.nn.Conv2d(1, 3, 3), torch.nn.BatchNorm2d(3))
