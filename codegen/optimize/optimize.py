@@ -65,9 +65,9 @@ def split(sink: Node, decisions: Decisions, scratch: int) -> Node:
     return apply(marked(mark(sink, packed, scratch), local), decisions)
 
 
-def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int]]:
-    """What decisions put in local memory: for each array the elements that an item copies, and
-    bytes."""
+def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int, int]]:
+    """What decisions put in local memory: for each array the elements that an item copies, how many
+    it may, and bytes."""
     local = [s for s in decisions.staged if s.local]
     size = digits_of(sink, decisions)[1]
     made = apply(marked(sink, local), decisions)

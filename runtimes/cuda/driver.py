@@ -180,7 +180,7 @@ class PreparedLaunch:
 
     def queue(self, addresses: Sequence[int]) -> None:
         """Queue the kernel on these addresses, which the driver reads at once."""
-        self.parameters.values[:] = addresses
+        self.parameters.values[:] = list(addresses)
         call("cuLaunchKernel", *self.given)
 
 
