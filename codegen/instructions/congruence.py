@@ -1,9 +1,9 @@
 """Congruences: what integers leave when divided by a power of two, whatever loops count to.
 
-In: index arithmetic, as nodes or as instructions. Out: `(modulus, remainder)`; vector_access.py
-and gpu/local_memory.py prove with it that memory accesses are aligned. The domain is that of P.
-Granger, "Static analysis of arithmetical congruences" (1989), with powers of two up to 2**32, which
-hold where arithmetic of 32 bits or more wraps, too.
+In: index arithmetic, as nodes or as instructions. Out: `(modulus, remainder)`; vector_access.py,
+matrices.py and gpu/local_memory.py prove with it that accesses are aligned. The domain is that of
+P. Granger, "Static analysis of arithmetical congruences" (1989), with powers of two up to 2**32,
+which hold where arithmetic of 32 bits or more wraps, too.
 """
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A storage is written once for all tensors of a pickle that share it, views too, so they share one
 when they come back. What a pickle holds of one is plain: an array, a shape, and the names of an
 element type and a device. `.grad` and hooks are not in it, as with PyTorch. Reading a pickle runs
-what it says, so nothing here reads one: `load` is for files of data alone.
+what it says, so nothing here reads one: `load` does where the user trusts a file (saving/).
 """
 from __future__ import annotations
 
