@@ -171,7 +171,8 @@ def array_sizes(sink: Node, size: int) -> list[tuple[int, int, int]]:
     may, and bytes."""
     order = toposort([sink])
     found = [(math.prod(r.arg.extent for r in n.src[2 * n.arg.buffers:]) // size,
-              most_copies(n.dtype.itemsize), n.arg.size * n.dtype.itemsize)
+              most_copies(n.dtype.itemsize),
+              -(-n.arg.size * n.dtype.itemsize // MOST_BYTES) * MOST_BYTES)
              for n in order if n.op is Op.STAGE]
     shared = {n.dtype for n in order if n.op is Op.ACCUMULATE
               and any(r.arg.kind == "local" for r in n.src[1:])}

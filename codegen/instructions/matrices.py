@@ -7,6 +7,7 @@ that the instruction wants (MatrixLoad). What is anywhere else is read element b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from lazyten.codegen.instructions.accumulation import Accumulation
@@ -93,7 +94,8 @@ class Matrices(Memory, Accumulation):
         found: list[Value] = []
         while len(found) < len(instances):
             base, offset = places[len(found)]
-            rest = [place - offset for _, place in places[len(found):]]
+            beside = takewhile(lambda place, base=base: place[0] == base, places[len(found):])
+            rest = [place - offset for _, place in beside]
             steps = next(steps for n in TOGETHER if (steps := _steps(rest[:n], n)) is not None)
             item = self.build.scale(self.build.item(1, ROWS), rows.step)
             for i, step in enumerate(steps):
