@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePath
 from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeAlias
@@ -38,7 +39,11 @@ ZIP, PICKLE = b"PK\x03\x04", b"\x80"
 _SEQUENCES: dict[str, type[Any]] = {"size": Size, "list": list, "tuple": tuple, "set": set,
                                    "frozenset": frozenset, "deque": deque}
 _MAPPINGS: dict[str, Callable[[list[tuple[Any, Any]]], Any]] = {
-    "dict": dict, "ordered": OrderedDict, "defaultdict": lambda items: defaultdict(dict, items)}
+    "dict": dict, "ordered": OrderedDict, "counter": lambda items: Counter(dict(items)),
+    "defaultdict": partial(defaultdict, dict),
+    **{f"defaultdict of {kind.__name__}": partial(defaultdict, kind)
+       for kind in (list, set, tuple, int, float, bool, str)},
+    "defaultdict of nothing": partial(defaultdict, None)}
 _LEAVES: dict[str, tuple[type, Callable[[Any], str | int], Callable[[Any], Any]]] = {
     "device": (Device, str, Device), "str": (str, str, str), "int": (int, int, int),
     "float": (float, float.hex, float.fromhex),
@@ -165,7 +170,7 @@ def described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
         tensors[number] = value
         return ["tensor", number, value.requires_grad and value.is_leaf]
     if isinstance(value, Mapping):
-        name = {OrderedDict: "ordered", defaultdict: "defaultdict"}.get(type(value), "dict")
+        name = _mapping(value)
         about = getattr(value, "_metadata", None) if name == "ordered" else None  # of parts
         return [name, [[described(key, tensors, f"a key of {where}"),
                         described(item, tensors, f"{where}[{key!r:.40}]")]
@@ -179,6 +184,16 @@ def described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
             return [name, [described(item, tensors, f"{where}[{at}]")
                            for at, item in enumerate(value)]]
     return _described_leaf(value, where, tensors)
+
+
+def _mapping(value: Mapping[Any, Any]) -> str:
+    """Which of _MAPPINGS it is."""
+    if type(value) is not defaultdict:
+        return {OrderedDict: "ordered", Counter: "counter"}.get(type(value), "dict")
+    factory = value.default_factory
+    made = "nothing" if factory is None else getattr(factory, "__name__", "")
+    name = "defaultdict" if factory is dict else f"defaultdict of {made}"
+    return name if name in _MAPPINGS else "dict"
 
 
 def _described_leaf(value: Any, where: str, tensors: dict[str, Tensor]) -> Any:

@@ -5,7 +5,7 @@ import io
 import pickle
 import zipfile
 from argparse import Namespace
-from collections import OrderedDict, defaultdict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -68,7 +68,10 @@ def test_what_surrounds_tensors_comes_back_as_what_it_was() -> None:
     found = again(value)
     assert repr(found) == repr(value)
     assert [type(v) for v in found.values()] == [type(v) for v in value.values()]
-    assert again(defaultdict(dict, a={1: 2})).default_factory is dict
+    for factory in (dict, list, set, int, float, None):
+        found = again(defaultdict(factory, a={1: 2}))
+        assert found == {"a": {1: 2}} and found.default_factory is factory
+    assert again(Counter("aab")).most_common(1) == [("a", 2)]
     leaf, plain, view = again([lt.ones(2).requires_grad_(), lt.ones(2), lt.arange(6)[::-2]])
     assert leaf.requires_grad and not plain.requires_grad and view.tolist() == [5, 3, 1]
 
