@@ -6,6 +6,7 @@ import pytest
 import lazyten as lt
 from lazyten import nn
 from lazyten.execution.plans.graph import Graph
+from lazyten.frontend.core.gradients import FEW
 from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
 
@@ -204,6 +205,37 @@ def test_equal_views_have_gradients_and_hooks_of_their_own(name: str, is_leaf: b
         assert three.grad is not None and three.grad.reshape(-1)[0].item() == 10.0  # of both
         assert seen == [3.0 * two.numel()] * 2
         seen.clear()
+
+
+def test_many_equal_views_are_kept_apart_without_looking_at_each() -> None:
+    class Asked(dict[object, object]):
+        count = 0
+
+        def get(self, key: object, default: object = None) -> object:
+            self.count += 1
+            return super().get(key, default)
+
+    x = lt.tensor([[1.0, 2.0]], requires_grad=True)
+    rows = [x[0]]
+    views = x._storage.views = Asked(x._storage.views or {})  # type: ignore[assignment]
+    rows += [x[0] for _ in range(100)]
+    assert views.count <= 100 * 16
+    found = lt.autograd.grad(sum(k * row.sum() for k, row in enumerate(rows)), rows)
+    assert [g[0].item() for g in found] == [*range(101)]
+
+
+def test_views_may_be_made_in_another_thread_while_those_that_are_gone_are_dropped() -> None:
+    x = lt.zeros(FEW + 1, requires_grad=True)
+    rows = [x[k:] for k in range(FEW)]
+    views = x._storage.views
+    assert views is not None and len(views) == FEW
+
+    def gone() -> None:
+        views[(Op.FLIP, ()),] = gone  # type: ignore[index,assignment]  # as that thread does
+
+    views[rows[0]._moves] = gone  # type: ignore[assignment]
+    rows.append(x[FEW:])
+    assert rows[-1].shape == (1,) and x._storage.views is not views
 
 
 def test_a_hook_of_a_view_that_is_gone_is_no_other_views() -> None:
