@@ -38,11 +38,11 @@ LOOP_UNITS = 3.0
 BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
 """One step of combining what the items of a group have, with its barrier."""
+WARP_STEP_UNITS = 3.0
+"""One within a warp."""
 FEW_HELD, HELD_SHARE = 16, 0.01
 """What each element of a row that an item keeps in registers costs of the whole, beyond so many:
 fewer warps have room for theirs."""
-WARP_STEP_UNITS = 3.0
-"""One within a warp."""
 MASK_UNITS = 1.0
 MOST_ACCUMULATORS = 64
 CHAIN = 4

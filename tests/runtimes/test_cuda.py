@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +20,13 @@ from c_kernels import leaf
 from cuda_on_cpu import NAME, ORDERS
 from kernel_checks import values
 from numpy.testing import assert_allclose, assert_array_equal
+from tensor_core_kernels import product
 
 import lazyten as lt
 from lazyten.codegen.targets.generated import Generated
 from lazyten.execution.plans import making
 from lazyten.ir import dtype as dt
-from lazyten.ir.kernel import Kernel
+from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import make
 from lazyten.ir.ops import Op
 from lazyten.runtimes.code_cache import CodeCache
@@ -148,6 +150,33 @@ def test_a_sequence_keeps_graphs_for_a_few_sets_of_addresses() -> None:
     del launch
     runtime._bury()
     assert counts()[1] == graphs
+
+
+def test_launches_and_graphs_ask_for_shared_memory() -> None:
+    runtime: Any = cuda_on_cpu.runtime()
+    staged = " ".join(f"stage(argument {slot}, local, 4 buffers)" for slot in (1, 2))
+    kernel = replace(product(dt.float16, 256, 128, 128), decisions=Given(
+        "tensor(i0, i1, r0.2: m16n8k16_f16) tile(i0:2, i1:4) local(i0:4, i1:2) group(r0.2:32) "
+        f"{staged} parallel(i0*i1:1)"))
+    program, = runtime.build([kernel])
+    assert program.generated.local[0] > 48 << 10
+    a, b = (np.random.default_rng(i).integers(-1, 2, shape).astype(np.float16)
+            for i, shape in enumerate(((256, 128), (128, 128))))
+    left, right, *outs = (runtime.alloc(256 * 128 * 2) for _ in range(4))
+    runtime.copy_in(left, a)
+    runtime.copy_in(right, b)
+    launch = runtime.sequence([[(program, [Argument(0), Argument(2), Argument(3)])],
+                               [(program, [Argument(1), Argument(2), Argument(3)])]])
+    found = np.zeros((256, 128), np.float16)
+    for _ in range(3):  # one by one, then twice by a graph
+        for out in outs:
+            runtime.copy_in(out, np.zeros_like(found))
+        launch([*outs, left, right])
+        for out in outs:
+            runtime.copy_out(found, out)
+            assert_array_equal(found, a @ b)
+    for handle in (left, right, *outs):
+        runtime.free(handle)
 
 
 @pytest.mark.slow

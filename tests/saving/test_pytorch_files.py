@@ -24,7 +24,7 @@ def read(content: bytes, **options: Any) -> Any:
 
 
 def written(value: Any, is_archive: bool) -> bytes:
-    torch = pytest.importorskip("torch")
+    import torch
     file = io.BytesIO()
     torch.save(value, file, _use_new_zipfile_serialization=is_archive)
     return file.getvalue()
@@ -164,6 +164,7 @@ def test_what_else_is_pytorchs_own_is_refused_even_if_code_is_allowed() -> None:
 
 @pytest.mark.torch
 def test_names_that_the_user_calls_safe_are_read() -> None:
+    pytest.importorskip("torch")
     content = written({"args": Namespace(lr=0.1)}, True)
     with pytest.raises(lt.ArgumentError, match=r"argparse.Namespace"):
         read(content)

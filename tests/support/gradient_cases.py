@@ -65,7 +65,8 @@ class Alone:
 
 def together(kind: str) -> Build:
     """A collective of one rank; those of several are checked by several (tests/distributed)."""
-    ranks = {"broadcast": (0,), "reduce": (0,), "exchange": (0, 0)}.get(kind, ())
+    ranks = {"broadcast": (0,), "reduce": (0,), "exchange": (0, 0),
+             "all_to_all_parts": (1, 1)}.get(kind, ())
     reduction = "sum" if KINDS[kind].reduces else ""
     what = Collective(kind, Alone(), "cpu", reduction, ranks)  # type: ignore[arg-type]
     return lambda x: reshape(collective(what, reshape(x, (1, *x.shape)) if KINDS[kind].takes

@@ -34,6 +34,7 @@ def named(home: str, words: str) -> set[str]:
 
 
 OUTSIDE = named("lt", """
+    _check_with _check_tensor_all_with get_device_module
     as_tensor asarray can_cast checkpoint empty_cache explain from_dlpack to_dlpack from_numpy
     frombuffer
     get_default_dtype get_float32_matmul_precision get_num_threads get_rng_state grad initial_seed

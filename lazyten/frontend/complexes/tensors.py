@@ -127,6 +127,10 @@ class ComplexTensor(Complex, Tensor):
         """The values as a new NumPy array."""
         return self._as_array()
 
+    def _first(self) -> None:
+        """Read as an array: it is of two numbers."""
+        return None
+
     def _as_array(self) -> Array:
         parts = np.ascontiguousarray(self._parts._as_array())
         return parts.view(self.dtype.numpy).reshape(self.shape)

@@ -70,14 +70,14 @@ class Values(Handle[Tensor]):
         if self.numel() != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
-        value = self._first() if not self._moves else None
+        value = self._first()
         return self._as_array().item() if value is None else value
 
     def _first(self) -> Scalar | None:
         """The first element in memory, where that can be read at once; else None."""
         tracing.refuse(*READING)
         storage = self._storage
-        if storage.number is not None or storage.shared is not None:
+        if self._moves or storage.number is not None or storage.shared is not None:
             return None
         _realization.realize([storage])
         if tracing.active is not None:

@@ -128,7 +128,7 @@ REFUSED: dict[str, Callable[[Any, Any], Any]] = {
     "softmax": lambda c, r: lt.softmax(c, 0), "floor": lambda c, r: c.floor(),
     "layer_norm": lambda c, r: nn.functional.layer_norm(c, (2,)), "erf": lambda c, r: lt.erf(c),
     "ldl": lambda c, r: lt.linalg.ldl_factor(c), "bitcast": lambda c, r: c.bitcast(lt.float64),
-    "as_strided": lambda c, r: c.as_strided((1,), (1,)), "median": lambda c, r: lt.median(c),
+    "median": lambda c, r: lt.median(c),
     "mse_loss": lambda c, r: nn.functional.mse_loss(c, c), "clamp": lambda c, r: c.clamp(0, 1),
     "eigenvalues": lambda c, r: lt.lobpcg(c), "float": lambda c, r: c.float(),
     "into a real one": lambda c, r: r.add_(c), "copy": lambda c, r: r.copy_(c),
