@@ -269,6 +269,27 @@ def test_what_an_operation_is_computed_by_is_no_tensor_of_the_users() -> None:
         assert lt.autograd.grad(product, [column], allow_unused=True) == (None,)
 
 
+@pytest.mark.parametrize(("made", "factor"), [
+    (lambda x: x * 2, 2), (lambda x: x.view(2, 1), 2), (lambda x: x.exp(), 4)])
+@pytest.mark.parametrize("retained", [False, True])
+def test_gradients_of_gradients_go_to_what_a_tensor_is_computed_by(
+        made: Callable[[lt.Tensor], lt.Tensor], factor: int, retained: bool) -> None:
+    """Of sum(u**2) for x it is 2 u u', and of the sum of that for u it is 2 u'; 4 u for u' = u."""
+    for _ in range(3):
+        x = leaf()
+        u = made(x)
+        slope, = lt.autograd.grad((u * u).sum(), [x], create_graph=True)
+        (expected,) = lt.autograd.grad(u.sum(), [x])
+        if retained:
+            u.retain_grad()
+            slope.sum().backward()
+            found = u.grad
+        else:
+            found, = lt.autograd.grad(slope.sum(), [u], allow_unused=True)
+        assert found is not None
+        assert found.reshape(2).tolist() == pytest.approx((factor * expected).tolist())
+
+
 @pytest.mark.parametrize("write", [lambda v: v.zero_(), lambda v: v.mul_(2),
                                    lambda v: v.masked_fill_(v > 0, 1.0)])
 def test_a_retained_gradient_is_that_of_the_value_that_was_written(
