@@ -42,6 +42,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const, make
 from lazyten.ir.ops import Op
 from lazyten.pytorch.modules import later
+from lazyten.storage.frames import here
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
@@ -118,6 +119,7 @@ def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted
     nodes, leaves = [r.node for r in roots], [t.node for t in wanted]
     with hooks.users_walk(create_graph):
         parts = _gradient.gradients_for(nodes, cotangents, leaves)
+    here.walks = True
     return tuple([_result(number, t, part, create_graph, unused)
                   for number, (t, part) in enumerate(zip(wanted, parts, strict=True))])
 

@@ -88,7 +88,8 @@ def computed(node: Node, device: str, keeps_graph: bool) -> Node:
     """The node once its value is in memory; a read of that memory unless it keeps its graph."""
     value = Storage(node, device, keeps_graph)
     realize([value])
-    return value.value
+    memory = None if keeps_graph else value.buffer  # also of a graph that was computed before
+    return value.value if memory is None else memory.node(node.shape)
 
 
 def _with_companions(storages: Iterable[Storage]) -> list[Storage]:

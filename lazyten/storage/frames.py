@@ -424,7 +424,8 @@ _REFERENCES = _references()
 class _Here(local):
     """Of each thread. current: the frame that is recorded in; others: those that other devices go
     on with. first_serial: while an operation is recorded, that of the first storage which it made.
-    turn: a number that is another after each look at a value, and after each step of training."""
+    turn: a number that is another after each look at a value, and after each step of training.
+    walks: whether the operation goes through what its operands are computed by, as gradients do."""
 
     def __init__(self) -> None:
         self.current: Callable[[], Frame | None] = _nothing
@@ -432,6 +433,7 @@ class _Here(local):
         self.first_serial: int | None = None
         self.turn = next(_turns)
         self.draws: list[Any] = []
+        self.walks = False
         self.frame: Frame | None = None
         self.pull_back: Callable[[Node, Node], Sequence[Node | None]] | None = None
 

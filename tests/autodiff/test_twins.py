@@ -6,6 +6,7 @@ import pytest
 import lazyten as lt
 from lazyten import nn
 from lazyten.execution.plans.graph import Graph
+from lazyten.frontend.core.gradients import FEW
 from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
 
@@ -206,6 +207,37 @@ def test_equal_views_have_gradients_and_hooks_of_their_own(name: str, is_leaf: b
         seen.clear()
 
 
+def test_many_equal_views_are_kept_apart_without_looking_at_each() -> None:
+    class Asked(dict[object, object]):
+        count = 0
+
+        def get(self, key: object, default: object = None) -> object:
+            self.count += 1
+            return super().get(key, default)
+
+    x = lt.tensor([[1.0, 2.0]], requires_grad=True)
+    rows = [x[0]]
+    views = x._storage.views = Asked(x._storage.views or {})  # type: ignore[assignment]
+    rows += [x[0] for _ in range(100)]
+    assert views.count <= 100 * 16
+    found = lt.autograd.grad(sum(k * row.sum() for k, row in enumerate(rows)), rows)
+    assert [g[0].item() for g in found] == [*range(101)]
+
+
+def test_views_may_be_made_in_another_thread_while_those_that_are_gone_are_dropped() -> None:
+    x = lt.zeros(FEW + 1, requires_grad=True)
+    rows = [x[k:] for k in range(FEW)]
+    views = x._storage.views
+    assert views is not None and len(views) == FEW
+
+    def gone() -> None:
+        views[(Op.FLIP, ()),] = gone  # type: ignore[index,assignment]  # as that thread does
+
+    views[rows[0]._moves] = gone  # type: ignore[assignment]
+    rows.append(x[FEW:])
+    assert rows[-1].shape == (1,) and x._storage.views is not views
+
+
 def test_a_hook_of_a_view_that_is_gone_is_no_other_views() -> None:
     def told(x: lt.Tensor) -> lt.Tensor:
         row = x[0]
@@ -235,6 +267,27 @@ def test_what_an_operation_is_computed_by_is_no_tensor_of_the_users() -> None:
         column = matrix.T
         product = nn.functional.linear(matrix, matrix).sum()
         assert lt.autograd.grad(product, [column], allow_unused=True) == (None,)
+
+
+@pytest.mark.parametrize(("made", "factor"), [
+    (lambda x: x * 2, 2), (lambda x: x.view(2, 1), 2), (lambda x: x.exp(), 4)])
+@pytest.mark.parametrize("retained", [False, True])
+def test_gradients_of_gradients_go_to_what_a_tensor_is_computed_by(
+        made: Callable[[lt.Tensor], lt.Tensor], factor: int, retained: bool) -> None:
+    """Of sum(u**2) for x it is 2 u u', and of the sum of that for u it is 2 u'; 4 u for u' = u."""
+    for _ in range(3):
+        x = leaf()
+        u = made(x)
+        slope, = lt.autograd.grad((u * u).sum(), [x], create_graph=True)
+        (expected,) = lt.autograd.grad(u.sum(), [x])
+        if retained:
+            u.retain_grad()
+            slope.sum().backward()
+            found = u.grad
+        else:
+            found, = lt.autograd.grad(slope.sum(), [u], allow_unused=True)
+        assert found is not None
+        assert found.reshape(2).tolist() == pytest.approx((factor * expected).tolist())
 
 
 @pytest.mark.parametrize("write", [lambda v: v.zero_(), lambda v: v.mul_(2),

@@ -180,13 +180,28 @@ def become_apart(view: Handle[Any], given: int) -> None:
         storage.views = {moves: ref(view)}
         return
     if moves in views and _is_taken(storage, moves):
-        guise = Op.PERMUTE, tuple(range(len(shape_after(storage.shape, moves[:given]))))
-        while _is_taken(storage, moves):
-            moves = (*moves[:given], guise, *moves[given:])
-        view._moves, view._value = moves, None
+        moves = view._moves = _in_a_guise(storage, moves, given)
+        view._value = None
     elif len(views) >= FEW and not len(views) & (len(views) - 1):  # now and then
-        views = storage.views = {m: r for m, r in views.items() if r() is not None}
+        views = storage.views = {m: r for m, r in views.copy().items() if r() is not None}
     views[moves] = ref(view)
+
+
+def _in_a_guise(storage: Storage, moves: Moves, given: int) -> Moves:
+    """Moves that are taken, with moves among them that change nothing: so many more than a view
+    that is there has, and mostly no more. It is halved for, as thousands may be there."""
+    guise = Op.PERMUTE, tuple(range(len(shape_after(storage.shape, moves[:given]))))
+
+    def guised(count: int) -> Moves:
+        return *moves[:given], *((guise,) * count), *moves[given:]
+
+    taken, free = 0, 1
+    while _is_taken(storage, guised(free)):
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if _is_taken(storage, guised(middle)) else (taken, middle)
+    return guised(free)
 
 
 def _is_taken(storage: Storage, moves: Moves) -> bool:

@@ -16,7 +16,7 @@ from lazyten.ir.node import Shape
 from lazyten.storage import tracing
 from lazyten.storage.device import executor
 from lazyten.storage.placement import default_device, has_values
-from lazyten.storage.storage import READING
+from lazyten.storage.storage import READING, Buffer
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
@@ -83,7 +83,7 @@ class Values(Handle[Tensor]):
         if tracing.active is not None:
             tracing.touched(storage)
         buffer = storage.buffer
-        return None if buffer is None else buffer.first()
+        return buffer.first() if isinstance(buffer, Buffer) else None
 
     def __bool__(self) -> bool:
         if self.numel() != 1:

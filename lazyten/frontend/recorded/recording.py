@@ -37,6 +37,7 @@ def record(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
         return None, False
     count = len(frame.sources)
     here.first_serial, here.draws, here.frame = next(levels.serials), [], frame
+    here.walks = False
     try:
         given = function(*[stand_ins.of(x) for x in args],
                          **{key: stand_ins.of(x) for key, x in kwargs.items()})
@@ -84,6 +85,7 @@ class StandIns:
         self.regions: set[int] = set()
         self.keys: list[Storage | Node] = []
         self.given: dict[Node, Node] | None = None
+        self.before: dict[Node, Node] = {}
         for number, (x, value) in enumerate(zip(operands, values, strict=True)):
             template, device = value.template, x._storage.device
             if value.moves is None:
@@ -217,14 +219,17 @@ class StandIns:
 
     def _apart(self, made: Node) -> Node:
         """What was made, where what it is computed by is the value of no other tensor, as gradients
-        within an operation are those of none."""
+        within an operation are those of none. What operands are computed by stays: gradients that
+        are differentiated again are computed by it, too."""
         if self.given is None:
             nodes = {x.node for x in self.tensors.values()}
             self.given = {x: within(x) for x in nodes if x.differentiable}
         given = self.given
         if all(not s.differentiable or s in given for s in made.src):
             return made
-        return rewrite([made], _as_it_is, dict(given))[0]
+        if here.walks and not self.before:
+            self.before = {x: x for x in toposort(given)}
+        return rewrite([made], _as_it_is, self.before | given)[0]
 
     def _view(self, x: Handle[Any], number: int) -> View:
         """A view through which gradients flow as through an operand."""

@@ -408,3 +408,27 @@ def test_a_backward_may_differentiate_what_it_computes_of_saved_leaves() -> None
             root.sum().backward(create_graph=create_graph)
             assert w.grad is not None
             np.testing.assert_allclose(w.grad.numpy(), [-1.3012, -1.9948], rtol=1e-4)
+
+
+def test_a_gradient_that_a_hook_has_read_stays_what_it_is() -> None:
+    """What backward() gives was computed in the hook, and keeps its graph."""
+    class Cubed(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, w: lt.Tensor) -> lt.Tensor:
+            ctx.save_for_backward(w)
+            return w * w * w
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> Any:
+            w, = ctx.saved_tensors
+            with lt.enable_grad():
+                slope, = lt.autograd.grad((w * w * w).sum(), w)
+            return slope
+
+    for _ in range(3):
+        seen: list[object] = []
+        w = lt.tensor([2.0, 3.0], requires_grad=True)
+        w.register_hook(lambda g, seen=seen: seen.append(g.tolist()))  # type: ignore[misc]
+        Cubed.apply(w).sum().backward()
+        assert w.grad is not None and w.grad.tolist() == [12.0, 27.0]
+        assert seen == [[12.0, 27.0]] * 2
