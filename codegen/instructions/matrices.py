@@ -94,8 +94,7 @@ class Matrices(Memory, Accumulation):
         found: list[Value] = []
         while len(found) < len(instances):
             base, offset = places[len(found)]
-            beside = takewhile(lambda place, base=base: place[0] == base, places[len(found):])
-            rest = [place - offset for _, place in beside]
+            rest = _beside(places[len(found):])
             steps = next(steps for n in TOGETHER if (steps := _steps(rest[:n], n)) is not None)
             item = self.build.scale(self.build.item(1, ROWS), rows.step)
             for i, step in enumerate(steps):
@@ -130,6 +129,12 @@ def rows_of(core: TensorCore, operand: Node) -> Rows | None:
     start, = substitute([operand.src[1]], {d: index(0) for d in digits})
     aligned = step % width == 0 and congruence_of(start).is_multiple(width)
     return Rows(step, transposed, terms, offset) if aligned else None
+
+
+def _beside(places: Sequence[tuple[Value | None, int]]) -> list[int]:
+    """How far places are from the first, as long as they have its base."""
+    base, offset = places[0]
+    return [place - offset for _, place in takewhile(lambda place: place[0] == base, places)]
 
 
 def _steps(places: Sequence[int], count: int) -> list[int] | None:

@@ -12,6 +12,7 @@ Files, in reading order:
   from.
 - arguments.py: What some ops have as their argument: loop variables, kernel arguments, checked
   positions.
+- shapes.py: The shape of a node from what it is made of, and what fields it may have.
 - node.py: The one node class of both levels: interned, frozen, compared with `is`.
 - inspection.py: Nodes looked at: checked, and written as text, a line each.
 - unknown.py: Arrays that a graph is made for before they are known: examples, cotangents,

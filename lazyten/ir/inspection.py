@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.arguments import LocalArray, Param, Range
-from lazyten.ir.node import Node, shape_of, toposort
+from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import LOOP_ONLY, SPECS, Op
+from lazyten.ir.shapes import shape_of
 from lazyten.support.errors import InternalError
 
 

@@ -22,7 +22,6 @@ from lazyten.ir.node import (
     const,
     elementwise,
     expand,
-    fits_beside,
     gather,
     make,
     move,
@@ -30,6 +29,7 @@ from lazyten.ir.node import (
     scatter,
 )
 from lazyten.ir.ops import Op
+from lazyten.ir.shapes import fits_beside
 from lazyten.operators.arrays.indexing import Chain, apply
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
