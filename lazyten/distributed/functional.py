@@ -149,6 +149,8 @@ def together(kind: str, tensors: Sequence[Tensor], group: Group, root: int = 0) 
 
 def _reduced(kind: str, x: Tensor, op: str, group: Group, ranks: tuple[int, ...] = (),
              label: str = "") -> Tensor:
+    if op in _BITS and x.dtype.is_float:
+        raise DTypeError(f"{kind}: the {op} of {x.dtype.name}; integers and bool have bits")
     if op == "product" or op in _BITS:
         if kind == "reduce_scatter":
             return _folded(_made("all_to_all", x, group, label=label), op)

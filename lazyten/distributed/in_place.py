@@ -72,7 +72,9 @@ class Backend(str):
     UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
 
     def __new__(cls, name: str) -> Backend:
-        """The name of one."""
+        """The name of one. ArgumentError for what is no text."""
+        if not isinstance(name, str):
+            raise ArgumentError(f"Backend({name!r:.40}): give a name, such as 'mpi'")
         return super().__new__(cls, name.lower())
 
 

@@ -11,6 +11,7 @@ from lazyten import nn
 from lazyten.distributed.fsdp import FullyShardedDataParallel
 from lazyten.distributed.fsdp.wrap import CustomPolicy
 from lazyten.nn.parallel import ShardedParameter
+from lazyten.support.errors import ArgumentError
 
 
 def _net() -> nn.Sequential:
@@ -31,3 +32,9 @@ def test_an_empty_dict_of_options_is_no_unit() -> None:
         policy = CustomPolicy(lambda m, given=given: given if isinstance(m, nn.Linear) else False)
         made = FullyShardedDataParallel(_net(), Simulated(2), auto_wrap_policy=policy)
         assert len(FullyShardedDataParallel.fsdp_modules(made)) == units
+
+
+@pytest.mark.parametrize("given", ["FULL_SHARD", 0, ""])
+def test_what_is_no_strategy_is_refused(given: Any) -> None:
+    with pytest.raises(ArgumentError, match="give one of ShardingStrategy.FULL_SHARD"):
+        FullyShardedDataParallel(_net(), Simulated(2), sharding_strategy=given)

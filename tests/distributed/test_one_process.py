@@ -5,12 +5,15 @@ import subprocess
 import sys
 
 import pytest
+from simulated_ranks import Simulated
 
 import lazyten as lt
 from lazyten.distributed.job import as_torchrun_says, launched
 
 ALONE = """
 import sys
+from simulated_ranks import Simulated
+
 import lazyten as lt
 assert "lazyten.distributed" not in sys.modules
 sys.modules["mpi4py"] = None  # as if it were not installed
@@ -132,3 +135,7 @@ def test_what_is_no_tensor_is_named() -> None:
         lt.distributed.functional.all_reduce([1.0])  # type: ignore[arg-type]
     with pytest.raises(lt.DTypeError, match="broadcast"):
         lt.distributed.broadcast([1.0], 0)  # type: ignore[arg-type]
+    with pytest.raises(lt.DTypeError, match="bxor of float32; integers and bool have bits"):
+        lt.distributed.functional.all_reduce(lt.ones(2), "bxor", Simulated(2))
+    with pytest.raises(lt.ArgumentError, match=r"Backend\(3\): give a name"):
+        lt.distributed.Backend(3)  # type: ignore[arg-type]

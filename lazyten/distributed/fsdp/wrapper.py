@@ -62,7 +62,7 @@ class FullyShardedDataParallel(Module):
                  ignored_states: Iterable[Any] | None = None,
                  device_mesh: DeviceMesh | None = None) -> None:
         super().__init__()
-        strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
         _check(module, strategy, cpu_offload, param_init_fn, device_mesh)
         copies, group = _groups(strategy, process_group, device_mesh)
         states_left_out = list(ignored_states or ())
@@ -257,6 +257,9 @@ def _check(module: Any, strategy: ShardingStrategy, offload: CPUOffload | None,
         raise ArgumentError(f"{NAME}: {type(module).__name__} {module!r:.40} is no module")
     if isinstance(module, FullyShardedDataParallel):
         raise ArgumentError(f"{NAME}: this module is one already")
+    if not isinstance(strategy, ShardingStrategy):
+        raise ArgumentError(f"{NAME}: sharding_strategy={strategy!r:.40}; give one of "
+                            f"{', '.join(map(str, ShardingStrategy))}")
     if strategy is ShardingStrategy.NO_SHARD:
         raise ArgumentError(f"{NAME}: NO_SHARD leaves parameters whole, which "
                             f"nn.parallel.DistributedDataParallel does")
