@@ -36,5 +36,5 @@ def test_an_empty_dict_of_options_is_no_unit() -> None:
 
 @pytest.mark.parametrize("given", ["FULL_SHARD", 0, ""])
 def test_what_is_no_strategy_is_refused(given: Any) -> None:
-    with pytest.raises(ArgumentError, match="give one of ShardingStrategy.FULL_SHARD"):
+    with pytest.raises(ArgumentError, match=r"give one of ShardingStrategy\.FULL_SHARD"):
         FullyShardedDataParallel(_net(), Simulated(2), sharding_strategy=given)

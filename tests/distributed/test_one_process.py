@@ -12,8 +12,6 @@ from lazyten.distributed.job import as_torchrun_says, launched
 
 ALONE = """
 import sys
-from simulated_ranks import Simulated
-
 import lazyten as lt
 assert "lazyten.distributed" not in sys.modules
 sys.modules["mpi4py"] = None  # as if it were not installed
