@@ -16,6 +16,7 @@ from lazyten.codegen.model.arithmetic import units
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import Body
+from lazyten.codegen.targets.dialect import dialect_of
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, substitute, toposort
@@ -39,7 +40,7 @@ BARRIER_UNITS = 10.0
 STEP_UNITS = 14.0
 """One step of combining what the items of a group have, with its barrier."""
 WARP_STEP_UNITS = 3.0
-"""One within a warp."""
+"""One within a warp whose items may ask each other for values."""
 FEW_HELD, HELD_SHARE = 16, 0.01
 """What each element of a row that an item keeps in registers costs of the whole, beyond so many:
 fewer warps have room for theirs."""
@@ -147,8 +148,10 @@ class GpuModel:
         return each * load_of(plan.warps, plan.accumulators, self.model.target)
 
     def _combining(self, items: int) -> float:
-        """Units of combining what so many items have."""
-        inside = min(items, self.model.target.warp)
+        """Units of combining what so many items have; those of a warp may ask each other."""
+        dialect = dialect_of(self.model.target.language)
+        asks = dialect is not None and bool(dialect.lane_below)
+        inside = min(items, self.model.target.warp) if asks else 1
         return (WARP_STEP_UNITS * math.log2(inside) + STEP_UNITS * math.log2(items / inside)
                 + BARRIER_UNITS)
 
