@@ -121,6 +121,17 @@ def reduce_scatter_tensor(self: Tensor, reduceOp: str, scatter_dim: int, group: 
     return functional.reduce_scatter(rows, _NAMES.get(reduceOp, reduceOp), found)
 
 
+@checks_tensors
+def all_to_all_single_autograd(self: Tensor, output_split_sizes: Sequence[int] | None,
+                               input_split_sizes: Sequence[int] | None, group: Ranks,
+                               tag: str = "") -> Tensor:
+    """What each rank has for this one, along axis 0: so many rows of each, by default as many."""
+    rows = self.shape[0] if self.ndim else 0
+    coming = rows if output_split_sizes is None else sum(output_split_sizes)
+    return functional.to_each(self, output_split_sizes, input_split_sizes, coming,
+                              _group(group, "all_to_all_single_autograd"))
+
+
 def wait_tensor(tensor: Tensor) -> Tensor:
     """The tensor itself: it is waited for where it is read."""
     return tensor

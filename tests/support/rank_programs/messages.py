@@ -204,7 +204,13 @@ def differentiable() -> None:
         "all_gather_tensor": (lambda x: D.all_gather_tensor(x, 1, world),
                               np.concatenate(list(every), 1)),
         "reduce_scatter_tensor": (lambda x: D.wait_tensor(D.reduce_scatter_tensor(x, "sum", 0)),
-                                  every[:, rank:rank + 1].sum(0))}
+                                  every[:, rank:rank + 1].sum(0)),
+        "all_to_all_single": (lambda x: D.all_to_all_single_autograd(x, None, None, world),
+                              every[:, rank]),
+        "uneven": (lambda x: D.all_to_all_single_autograd(
+            x, [size * (r == rank) for r in range(size)], [size * (r == rank)
+                                                           for r in range(size)], world),
+                   every[rank])}
     for name, (kind, wanted) in kinds.items():
         x = lt.tensor(every[rank], requires_grad=True)
         found = kind(x)
