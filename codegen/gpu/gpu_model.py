@@ -132,20 +132,24 @@ class GpuModel:
             each += times * LOOP_UNITS if loops else 0.0
             each += sum(plan.times(loops, term.free) * term.arithmetic
                         for term in body.terms.values())
-            each -= sum(plan.times(loops, self.model.free[n]) * units(n, self.model.target)
-                        for n in again
-                        if n.op in ELEMENTWISE and n.dtype is not dt.INDEX
-                        and self.model.body_of(self.model.free[n]) is body)
             across = math.prod(plan.local.get(r, 1) for r in body.own)
             if across > 1:
                 outside = math.prod(plan.trips[r] for r in loops if r not in body.own)
                 instances = body.results * math.prod(
                     plan.tile.get(r, 1) * plan.lanes.get(r, 1) for r in body.free)
                 each += outside * instances * self._combining(across)
+        each -= sum(self._arithmetic(n, plan) for n in again
+                    if n.op in ELEMENTWISE and n.dtype is not dt.INDEX)
         if again:
             held = max(plan.copies(r) for r in plan.whole)
             each *= 1 + max(held - FEW_HELD, 0) * HELD_SHARE
         return each * load_of(plan.warps, plan.accumulators, self.model.target)
+
+    def _arithmetic(self, node: Node, plan: _Plan) -> float:
+        """Units of one elementwise node."""
+        free = self.model.free[node]
+        loops = [r for r in self.model.body_of(free).chain if r not in plan.shared]
+        return plan.times(loops, free) * units(node, self.model.target)
 
     def _combining(self, items: int) -> float:
         """Units of combining what so many items have; those of a warp may ask each other."""
@@ -158,17 +162,19 @@ class GpuModel:
     def _repeated(self, digits: Mapping[Node, object]) -> frozenset[Node]:
         """What is read and computed again where ranges of these digits are one, as if reductions of
         a row, and the stores, went over it together."""
+        first: dict[object, Node] = {}
+        same = {r: first.setdefault(own, r) for r, own in digits.items()}
+        if len(first) == len(same):
+            return frozenset()
         key = frozenset(digits.items())
         if key not in self._again:
-            first: dict[object, Node] = {}
-            same = {r: first.setdefault(own, r) for r, own in digits.items()}
             nodes = toposort([self.model.sink])
             seen: set[Node] = set()
             found = []
             for node, merged in zip(nodes, substitute(nodes, same), strict=True):
                 found += [node] if merged in seen else []
                 seen.add(merged)
-            self._again[key] = frozenset(found) if len(first) < len(same) else frozenset()
+            self._again[key] = frozenset(found)
         return self._again[key]
 
     def _accesses(self, plan: _Plan, again: frozenset[Node]) -> float:

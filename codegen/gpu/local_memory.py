@@ -17,6 +17,7 @@ from lazyten.codegen.instructions.vector_access import (
     MOST_BYTES,
     copy_widths,
     vector_widths,
+    whole_accesses,
 )
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import free_ranges, minimum
@@ -145,7 +146,7 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
     """
     buffers = min(buffers, ahead.arg.extent + 1)
     value, filled, *own = stage.src
-    size = -(-stage.arg.size // MOST_BYTES) * MOST_BYTES
+    size = whole_accesses(stage.arg.size)
 
     def turn(number: Node) -> Node:
         return elementwise(Op.MUL, elementwise(Op.MOD, number, index(buffers)), index(size))
@@ -171,8 +172,7 @@ def array_sizes(sink: Node, size: int) -> list[tuple[int, int, int]]:
     may, and bytes."""
     order = toposort([sink])
     found = [(math.prod(r.arg.extent for r in n.src[2 * n.arg.buffers:]) // size,
-              most_copies(n.dtype.itemsize),
-              -(-n.arg.size * n.dtype.itemsize // MOST_BYTES) * MOST_BYTES)
+              most_copies(n.dtype.itemsize), whole_accesses(n.arg.size * n.dtype.itemsize))
              for n in order if n.op is Op.STAGE]
     shared = {n.dtype for n in order if n.op is Op.ACCUMULATE
               and any(r.arg.kind == "local" for r in n.src[1:])}

@@ -46,6 +46,11 @@ LEAST_COPY = 4
 """Bytes that can be copied without going through registers."""
 
 
+def whole_accesses(size: int) -> int:
+    """So many bytes, or elements, or the few more of whole accesses that begin at multiples."""
+    return -(-size // MOST_BYTES) * MOST_BYTES
+
+
 def vector_widths(itemsize: int) -> list[int]:
     """How many elements of so many bytes one access can have, the most first."""
     return [n for n in WIDTHS if n * itemsize <= MOST_BYTES]

@@ -16,7 +16,7 @@ from lazyten.codegen.instructions.instructions import (
     Value,
     WorkItem,
 )
-from lazyten.codegen.instructions.vector_access import MOST_BYTES
+from lazyten.codegen.instructions.vector_access import whole_accesses
 from lazyten.codegen.render.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.ir import dtype as dt
@@ -46,18 +46,14 @@ def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> list[str]
     for number, (dtype, size) in enumerate(arrays):
         kind = f"{dialect.local_space}{element_type(dtype)} *"
         lines.append(f"  {kind}l{number} = ({kind})({dialect.asked} + {start});")
-        start += _aligned(size * dtype.itemsize)
+        start += whole_accesses(size * dtype.itemsize)
     return lines
 
 
 def asked_bytes(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> int:
     """What a launch must ask for; 0 where a kernel declares its arrays."""
-    total = sum(_aligned(size * dtype.itemsize) for dtype, size in arrays)
+    total = sum(whole_accesses(size * dtype.itemsize) for dtype, size in arrays)
     return total if 0 < dialect.most_declared < total else 0
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // MOST_BYTES) * MOST_BYTES
 
 
 def item_digit(item: WorkItem, group: int, dialect: Dialect) -> str:

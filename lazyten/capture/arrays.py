@@ -108,10 +108,10 @@ class ArrayCall:
         with self.lock:
             if self.settings != trace_key() or not replay.holds(()):
                 return None
+            for place, array in zip(self.given, arrays, strict=True):
+                place.fill(array)
             nodes: Sequence[Node] = ()
-            for segment in replay.segments:
-                for place, array in zip(self.given, arrays, strict=True):
-                    place.fill(array)
+            for segment in replay.segments:  # one at most
                 nodes = segment.run(self._sources(), self.storages)
             return [result.read(nodes, arrays) for result in self.results]
 

@@ -42,10 +42,6 @@ class Donated(Placeholder):
         """Asked for when Python is to read the value: JitError."""
         self.refuse()
 
-    def first(self) -> Any:
-        """Asked for by item(): JitError."""
-        self.refuse()
-
     def view(self) -> Array:
         """Asked for when another library is to share the memory: JitError."""
         self.refuse()

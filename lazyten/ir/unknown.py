@@ -32,10 +32,6 @@ class Unknown:
         """The contents, as of a Buffer."""
         return self.handle
 
-    def first(self) -> Any:
-        """The first element, as of a Buffer."""
-        return self.handle
-
     def view(self) -> Any:
         """The contents themselves, as of a Buffer."""
         return self.handle

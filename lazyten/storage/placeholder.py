@@ -49,10 +49,6 @@ class Placeholder:
         found: np.ndarray[Any, Any] = self._bound.numpy()
         return found
 
-    def first(self) -> Any:
-        """The first element; see Buffer."""
-        return self._bound.first()
-
     def view(self) -> np.ndarray[Any, Any] | None:
         """The contents themselves; see Buffer."""
         found: np.ndarray[Any, Any] | None = self._bound.view()

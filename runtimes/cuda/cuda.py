@@ -234,16 +234,16 @@ class CudaRuntime(PooledRuntime[int]):
         largest = max(programs, key=lambda p: sum(p.generated.scratch)).name if programs else ""
 
         def launch_all(buffers: Sequence[int]) -> None:
-            handles = self.workspace([scratch], largest) if scratch else [0]
+            handles = self.workspace([scratch], largest) if scratch else []
             try:
                 with self._lock:
                     self.context.use()
                     self._queued.append(kernels)
-                    graphs.launch((*handles, *buffers))
+                    graphs.launch((*(handles or [0]), *buffers))
             except DriverError as error:
                 raise self._explained("a sequence of launches", error) from error
             finally:
-                for handle in handles if scratch else ():
+                for handle in handles:
                     self.free(handle)
         return launch_all
 
