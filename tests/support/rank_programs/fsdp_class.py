@@ -28,6 +28,7 @@ from lazyten.distributed.fsdp.wrap import (
     wrap,
 )
 from lazyten.nn.sharded_parameter import ShardedParameter
+from rank_programs.refusals import refuse
 
 
 class Net(nn.Module):
@@ -160,10 +161,5 @@ def promises() -> None:
             (lambda: FSDP(_net(), sharding_strategy=ShardingStrategy.NO_SHARD), "Distributed"),
             (lambda: FSDP(_net(), sharding_strategy=ShardingStrategy.HYBRID_SHARD), "2 axes"),
             (lambda: FSDP(_net(), cpu_offload=CPUOffload(True)), "leave cpu_offload out")):
-        try:
-            call()
-        except lt.ArgumentError as error:
-            assert words in str(error), error
-        else:
-            raise AssertionError(words)
+        refuse(call, words, lt.ArgumentError)
     print("done")

@@ -1,7 +1,6 @@
 """What ranks tell each other by PyTorch's names: objects, pairs of ranks, groups, and barriers."""
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +10,7 @@ import lazyten as lt
 from lazyten import distributed as dist
 from lazyten.distributed import differentiable as D
 from lazyten.distributed import functional as F
-from lazyten.support.errors import LazytenError
+from rank_programs.refusals import refuse
 
 
 def objects() -> None:
@@ -43,8 +42,8 @@ def objects() -> None:
         every = [None] * evens.size
         dist.all_gather_object(every, rank, group=evens)
         assert every == list(evens.ranks)
-    _refuse(lambda: dist.all_gather_object([], 1), "a list of 0")
-    _refuse(lambda: dist.scatter_object_list([], [1] * size), "is empty")
+    refuse(lambda: dist.all_gather_object([], 1), "a list of 0")
+    refuse(lambda: dist.scatter_object_list([], [1] * size), "is empty")
     step = lt.jit(lambda x: (x + 1, dist.all_gather_object(every, [len(calls)])))
     for call in range(3):
         calls, every = [0] * call, [None] * size
@@ -96,9 +95,9 @@ def pairs() -> None:
         assert sources == set(range(1, size)) and int(came[0].item()) in sources
     else:
         dist.send(lt.full((2,), float(rank)), group_dst=0)
-    _refuse(lambda: dist.send(came), "src, dst")
-    _refuse(lambda: dist.broadcast(came, 0, group_src=0), "and not both")
-    _refuse(lambda: dist.batch_isend_irecv([dist.P2POp(dist.broadcast, came, 0)]),  # type: ignore[arg-type]
+    refuse(lambda: dist.send(came), "src, dst")
+    refuse(lambda: dist.broadcast(came, 0, group_src=0), "and not both")
+    refuse(lambda: dist.batch_isend_irecv([dist.P2POp(dist.broadcast, came, 0)]),  # type: ignore[arg-type]
             "P2POp\\(isend")
     dist.barrier()
     print("done")
@@ -119,10 +118,10 @@ def uneven() -> None:
     came = [lt.zeros(source, rank + 1) for source in range(size)]
     dist.all_to_all(came, sent)
     assert all((t == 10 * r + rank).all().item() for r, t in enumerate(came))
-    _refuse(lambda: dist.all_gather(into, lt.zeros(7)), "its place in the list")
-    _refuse(lambda: dist.all_gather(into[1:], lt.zeros(7)), "one a rank")
-    _refuse(lambda: F.all_to_all_parts(lt.zeros(4), [1] * size, [2] * size), "must have|itself")
-    _refuse(lambda: dist.all_gather_into_tensor(lt.zeros(3), lt.zeros(2)), "as many")
+    refuse(lambda: dist.all_gather(into, lt.zeros(7)), "its place in the list")
+    refuse(lambda: dist.all_gather(into[1:], lt.zeros(7)), "one a rank")
+    refuse(lambda: F.all_to_all_parts(lt.zeros(4), [1] * size, [2] * size), "must have|itself")
+    refuse(lambda: dist.all_gather_into_tensor(lt.zeros(3), lt.zeros(2)), "as many")
     for seed in range(4):
         for jit in (False, True):
             _uneven_slope(seed, jit)
@@ -175,11 +174,11 @@ def groups() -> None:
     assert world.job.limit == 60
     work = dist.barrier(async_op=True)
     assert work is not None and work.wait()
-    _refuse(lambda: dist.new_subgroups(3), "divisor")
-    _refuse(lambda: dist.new_subgroups_by_enumeration([[0], [0]]), "one list at most")
-    _refuse(lambda: dist.get_group_rank(own, size), "not in the group")
-    _refuse(lambda: dist.get_global_rank(own, 2), "group of 2")
-    _refuse(lambda: dist.monitored_barrier(timeout=0), "more than 0")
+    refuse(lambda: dist.new_subgroups(3), "divisor")
+    refuse(lambda: dist.new_subgroups_by_enumeration([[0], [0]]), "one list at most")
+    refuse(lambda: dist.get_group_rank(own, size), "not in the group")
+    refuse(lambda: dist.get_global_rank(own, 2), "group of 2")
+    refuse(lambda: dist.monitored_barrier(timeout=0), "more than 0")
     dist.barrier()
     print("done")
 
@@ -232,12 +231,3 @@ def _check_slope(name: str, kind: Any, weights: lt.Tensor, values: Any, x: lt.Te
     slope = F.all_reduce((x.grad * lt.tensor(direction)).sum()).item()
     np.testing.assert_allclose(slope, (total(1.0) - total(-1.0)) / 2, rtol=1e-12, atol=1e-9,
                                err_msg=name)
-
-
-def _refuse(call: Any, words: str) -> None:
-    try:
-        call()
-    except LazytenError as error:
-        assert re.search(words, str(error)), error
-    else:
-        raise AssertionError(f"no error that says {words}")
