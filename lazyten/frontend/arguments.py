@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.forms import OUT, by_form, form, is_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
-from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
+from lazyten.frontend.core.overriding import NOT_TAKEN, meet, offered, taken_over, takers
 from lazyten.frontend.recorded.joining import joining, joins
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
@@ -169,7 +169,7 @@ def fills_out(function: Callable[P, R]) -> Callable[P, R]:
                              f"away")
         kwargs |= {"dtype": kind, "device": out.device}
         return cast(R, written(function(*args, **kwargs), out, operation))
-    return cast("Callable[P, R]", filled)
+    return offered(cast("Callable[P, R]", filled), function)
 
 
 def _beside(number: Any, other: Any, operation: str) -> Any:

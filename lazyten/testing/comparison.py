@@ -17,8 +17,8 @@ Message = str | Callable[[str], str] | None
 _NEAR: dict[DType, tuple[float, float]] = {
     dt.float16: (1e-3, 1e-5), dt.bfloat16: (1.6e-2, 1e-5), dt.float32: (1.3e-6, 1e-5),
     dt.float64: (1e-7, 1e-7)}
-"""PyTorch's rtol and atol of each element type, and of complex numbers whose parts are of it; others
-must be equal."""
+"""PyTorch's rtol and atol of each element type, and of complex numbers whose parts are of it;
+others must be equal."""
 
 
 def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True,
