@@ -52,7 +52,7 @@ ROOMS = [
     "nn.__init__", "distributed.tensor.parallel", "distributed.pipelining",
     "optim", "optim.lr_scheduler", "optim.__init__", "distributed.optim",
     "distributed.checkpoint", "distributed.fsdp", "distributions", "amp",
-    "func", "functorch", "autograd.functional",
+    "func", "functorch", "autograd.functional", "fx",
     "capture.state", "capture", "utils.data", "utils", "tuning", "seeing", "quantization",
     "special", "fft", "signal", "masked", "cuda", "backends", "hub", "multiprocessing",
     "profiler", "platform",

@@ -19,7 +19,7 @@ from lazyten.ir.node import Node, cast, const
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.support.errors import DTypeError, GradientError
-from lazyten.support.grad_mode import enable_grad
+from lazyten.support.grad_mode import enable_grad, of_backward
 
 
 class GradientMethods(TensorCore[Tensor]):
@@ -78,8 +78,10 @@ class GradientMethods(TensorCore[Tensor]):
             owner = leaves.get(leaf_id)
             if owner is not None:
                 touched.append(owner._collect(indexing.apply(owner._moves, part), create_graph))
-                hooks.accumulated(leaf_id, owner)
-        hooks.finished()
+                with of_backward(create_graph):
+                    hooks.accumulated(leaf_id, owner)
+        with of_backward(create_graph):
+            hooks.finished()
         if not retain_graph:
             self._free_graph()
         group = tuple(ref(s) for s in touched)
