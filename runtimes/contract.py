@@ -24,6 +24,8 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from struct import pack
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -35,12 +37,14 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, structure
 from lazyten.ir.node import toposort
-from lazyten.storage.device import AtSizes, Executor, Handle, Program
+from lazyten.storage.device import AtSize, AtSizes, Executor, Handle, Program
 from lazyten.support import observers
 from lazyten.support.errors import CompileError, DeviceError, DTypeError
 from lazyten.support.forking import undivided
 from lazyten.tuning.records import given_for
 
+SLOT_BYTES, LINE = 8, 8
+"""Bytes of a number of a program that serves many sizes, and how many of them a cache line has."""
 Compiled = Any  # whatever a runtime's compile gives
 Function = Any  # whatever a runtime's load gives for one kernel
 
@@ -80,14 +84,35 @@ class LoadedProgram(Program):
 
 
 class VaryingProgram(LoadedProgram):
-    """A kernel at one of many sizes, whose code reads what is of this size in `numbers`."""
+    """A kernel at one of many sizes, whose code reads what is of this size in memory, from byte
+    `offset` on. filled: the kernel (codegen/templates.py), at this size or another."""
 
     def __init__(self, runtime: Runtime, generated: Generated, functions: Sequence[Function],
-                 numbers: bytes) -> None:
+                 filled: Any, memory: _Memory, offset: int = 0) -> None:
         super().__init__(runtime, generated, functions)
-        self.constants = (runtime.alloc(len(numbers)),)
-        weakref.finalize(self, runtime.free, self.constants[0])
-        runtime.copy_in(self.constants[0], np.frombuffer(numbers, np.uint8))
+        self.filled, self.memory, self.places = filled, memory, filled.template.places
+        self.constants = (runtime.with_offset(memory.handle, offset) if offset else memory.handle,)
+
+    @cached_property
+    def slots(self) -> Sequence[tuple[int, int]]:
+        """Of each slot of the memory, which number is there, or none (-1), and its bits."""
+        return self.filled.slots(self.places)  # type: ignore[no-any-return]
+
+    @property
+    def at_size(self) -> AtSize | None:
+        if not self.filled.is_sure:
+            return None
+        form, numbers = self.filled.taken_apart
+        return AtSize(form, numbers, self.filled.in_text(self.places), self.filled.quantities)
+
+
+class _Memory:
+    """Numbers of programs, in memory of the device as long as there is one of them."""
+
+    def __init__(self, runtime: Runtime, numbers: bytes) -> None:
+        self.handle = runtime.alloc(len(numbers))
+        weakref.finalize(self, runtime.free, self.handle)
+        runtime.copy_in(self.handle, np.frombuffer(numbers, np.uint8))
 
 
 class Runtime(Executor):
@@ -225,8 +250,31 @@ class Runtime(Executor):
             if template.functions is None:
                 template.functions = self.load(self.compile_own(text), text.entries)
             launch = replace(one.launch, source=text.source, declares=text.declares)
-            programs.append(VaryingProgram(self, launch, template.functions, one.memory))
+            programs.append(VaryingProgram(self, launch, template.functions, one,
+                                           _Memory(self, one.memory)))
         return programs
+
+    def at_numbers(self, programs: Sequence[Program],
+                   numbers: Sequence[Sequence[int]]) -> list[Program]:
+        """See Executor. The numbers of all share memory, each program's from a whole line on."""
+        slots, starts = list[int](), list[int]()
+        for program, own in zip(programs, numbers, strict=True):
+            assert isinstance(program, VaryingProgram)
+            starts.append(len(slots))
+            slots += [mask if at < 0 else own[at] & mask for at, mask in program.slots]
+            slots += [0] * (-len(slots) % LINE)
+        memory = _Memory(self, pack(f"{len(slots)}Q", *slots))
+        made: list[Program] = []
+        for program, own, start in zip(programs, numbers, starts, strict=True):
+            assert isinstance(program, VaryingProgram)
+            text = program.generated
+            scratch = tuple(own[len(own) - len(text.scratch):])
+            if scratch != text.scratch:
+                text = replace(text, scratch=scratch)
+            made.append(VaryingProgram(self, text, program.functions, program.filled, memory,
+                                       start * SLOT_BYTES))
+            made[-1].places = program.places
+        return made
 
     def compile_own(self, text: Generated) -> Compiled:
         """Compile one text, which may have names that others have, too."""

@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -19,8 +19,9 @@ import numpy as np
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
-from lazyten.support.errors import DeviceError
+from lazyten.support.errors import DeviceError, InternalError
 from lazyten.support.forking import undivided
+from lazyten.symbolic.formulas import Quantity
 
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter.interpreter:InterpreterRuntime",
@@ -72,6 +73,24 @@ class Program(ABC):
     def decided(self) -> str:
         """What was decided for the loops, as a kernel takes it; empty where it takes nothing."""
         return ""
+
+    @property
+    def at_size(self) -> AtSize | None:
+        """What tells it from programs of the same kernel at other sizes; None where that is not
+        only numbers."""
+        return None
+
+
+class AtSize(NamedTuple):
+    """A program that serves many sizes, at one of them. form: what programs of its kernel have in
+    common; numbers: in what they may differ; kept: the places of those that are in its code, and
+    cannot. quantities: what these may follow from, besides
+    products of sizes."""
+
+    form: Hashable
+    numbers: tuple[int, ...]
+    kept: Collection[int]
+    quantities: Sequence[Quantity]
 
 
 class Argument(NamedTuple):
@@ -241,6 +260,11 @@ class Executor(ABC):
 
         known: what `varying` gave, to which this adds."""
         return self.build(kernels)
+
+    def at_numbers(self, programs: Sequence[Program],
+                   numbers: Sequence[Sequence[int]]) -> list[Program]:
+        """Programs that are `at_size` at another one, where these are their numbers."""
+        raise InternalError(f"{type(self).__name__} has no programs that serve many sizes")
 
     def look_at(self, kernels: Sequence[Kernel], known: Any, sizes: AtSizes) -> None:
         """Add to `known` what `build_varying` would, and compile nothing yet."""

@@ -128,7 +128,7 @@ class Samples:
         where there is none, or they do not agree. others: quantities besides products of sizes."""
         if len(set(seen)) == 1 and len(seen) > SPARE:
             return seen[0]
-        found = {formula(sizes) for formula in self._formulas(seen, others)}
+        found = {formula(sizes) for formula in self.formulas(seen, others)}
         if len(found) != 1:
             return None
         return found.pop()
@@ -146,9 +146,10 @@ class Samples:
 
     def explains(self, seen: Numbers) -> bool:
         """Whether some formula says a number at all samples."""
-        return len(set(seen)) == 1 or bool(self._formulas(seen, ()))
+        return len(set(seen)) == 1 or bool(self.formulas(seen, ()))
 
-    def _formulas(self, seen: Numbers, others: Sequence[Quantity]) -> list[Formula]:
+    def formulas(self, seen: Numbers, others: Sequence[Quantity]) -> list[Formula]:
+        """All that say a number at the samples; see `value`."""
         key = seen, tuple(q.seen for q in others)
         found = self._known.get(key)
         if found is None:
