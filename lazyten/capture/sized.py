@@ -56,9 +56,10 @@ class SizedCalls:
     """A function, which must do nothing but operations of tensors, for tensors of certain types and
     numbers of axes. known: numbers that it may compare sizes with."""
 
-    def __init__(self, function: Function, known: Sequence[int] = ()) -> None:
+    def __init__(self, function: Function, known: Sequence[int], told: list[int]) -> None:
+        """told: where the function puts, in each call, the numbers that it computes of sizes."""
         self._function = trusted(function)
-        self._known = known
+        self._known, self._told = known, told
         self._seen: dict[tuple[int, ...], None] = {}
         self._places: tuple[int, ...] = ()
         self._columns: list[tuple[int, ...]] = []
@@ -101,7 +102,8 @@ class SizedCalls:
 
     def _look(self, regions: tuple[Region, ...], tensors: Sequence[Tensor]) -> _Looked | None:
         """What is known of a region; None if it is nothing that formulas say."""
-        looked = _Looked(self._function, self._known, regions, partial(self._like, tensors))
+        looked = _Looked(self._function, (self._known, self._told), regions,
+                         partial(self._like, tensors))
         return looked if looked.is_certain else None
 
     def _like(self, tensors: Sequence[Tensor], sizes: Sizes) -> list[Tensor] | None:
@@ -112,6 +114,19 @@ class SizedCalls:
             return None
         left = iter(axes)
         return [like(x, tuple([next(left) for _ in x.shape])) for x in tensors]
+
+
+class _Graph(NamedTuple):
+    """What a function records at some sizes, and the numbers that it computes of these."""
+
+    skeleton: Skeleton
+    numbers: Numbers
+    told: tuple[int, ...]
+
+    @property
+    def integers(self) -> tuple[int, ...]:
+        """All whole numbers."""
+        return self.numbers.integers + self.told
 
 
 class _Form(NamedTuple):
@@ -129,11 +144,13 @@ def _specs(replay: Replay) -> list[TensorSpec]:
 class _Looked:
     """What is known of a function at sizes of a region. resized: tensors for it, of some sizes."""
 
-    def __init__(self, function: Function, known: Sequence[int], regions: tuple[Region, ...],
-                 resized: Callable[[Sizes], list[Tensor] | None]) -> None:
-        self._function, self._known, self._resized = function, known, resized
+    def __init__(self, function: Function, numbers: tuple[Sequence[int], list[int]],
+                 regions: tuple[Region, ...], resized: Callable[[Sizes], list[Tensor] | None],
+                 ) -> None:
+        self._function, self._resized = function, resized
+        self._known, self._told = numbers
         self._regions, self._computation = regions, Computation()
-        self._graphs: dict[Sizes, tuple[Skeleton, Numbers] | None] = {}
+        self._graphs: dict[Sizes, _Graph | None] = {}
         self._launched: OrderedDict[Sizes, tuple[Replay, Launched] | None] = OrderedDict()
         self._found: dict[Sizes, Hashable] = {}
         self._forms: dict[Hashable, _Form] = {}
@@ -192,16 +209,18 @@ class _Looked:
     def _fits_graphs(self, sizes: Iterable[Sizes]) -> bool:
         """Find formulas for all numbers of the graph; whether it is one but for whole numbers."""
         graphs = {s: found for s in dict.fromkeys(sizes) if (found := self._graph_at(s))}
-        if len({(skeleton, numbers.floats) for skeleton, numbers in graphs.values()}) != 1:
+        if len({(g.skeleton, g.numbers.floats, len(g.told)) for g in graphs.values()}) != 1:
             return False
-        self._skeleton, self._floats = [(s, n.floats) for s, n in graphs.values()][0]
+        self._graph, *_ = graphs.values()
         self._samples = Samples(tuple(graphs))
-        self._columns = list(zip(*(n.integers for _, n in graphs.values()), strict=True))
-        self._compared = list({c for c in self._columns if len(set(c)) > 1})
-        constants = {c[0] for c in self._columns if len(set(c)) == 1} | {*self._known}
+        self._columns = list(zip(*(g.integers for g in graphs.values()), strict=True))
+        varying = {c for c in self._columns if len(set(c)) > 1}
+        told = {c for c in zip(*(g.told for g in graphs.values()), strict=True) if len({*c}) > 1}
+        self._compared = list({_primitive(c) for c in varying} | told)
+        constants = {-1, 0, 1, *self._graph.told, *self._known}
         self._constants = np.array(sorted(constants))
         self._is_known = {self._outcome(s): True for s in graphs}
-        return all(map(self._samples.explains, self._compared))
+        return all(map(self._samples.explains, varying | told))
 
     def _uneven(self, row: Sequence[Sizes]) -> list[Sizes]:
         """For each of some sizes others near it, of which what the graph has for numbers is least
@@ -222,8 +241,7 @@ class _Looked:
         values = self._samples.values(self._compared, sizes)
         if values is None:
             return 0
-        return sum(_twos(value // math.gcd(*column)) for column, value in zip(
-            self._compared, values, strict=True))
+        return sum(map(_twos, values))
 
     def _look_at(self, sizes: Sizes) -> bool:
         """Have kernels be known at some sizes; whether there is such a call."""
@@ -249,6 +267,7 @@ class _Looked:
 
     def _recorded(self, tensors: Sequence[Tensor]) -> tuple[Captured, Environment]:
         call = Call(tuple(tensors), {})
+        self._told.clear()
         with tracing.turn:
             environment = Environment(self._function, call.leaves)
             made = record(call.tensors, partial(call.apply, self._function), environment,
@@ -256,7 +275,7 @@ class _Looked:
         assert not isinstance(made, InPython)
         return made, environment
 
-    def _graph_at(self, sizes: Sizes) -> tuple[Skeleton, Numbers] | None:
+    def _graph_at(self, sizes: Sizes) -> _Graph | None:
         """What the function records at some sizes; None if it has no such call."""
         if sizes not in self._graphs:
             self._graphs[sizes] = None
@@ -265,7 +284,8 @@ class _Looked:
                 if tensors is not None:
                     made = self._recorded(tensors)[0]
                     graph, _ = graph_of([n.node for n in made.new], made.new[0].device)
-                    self._graphs[sizes] = numbers_of(graph.normalized())
+                    skeleton, numbers = numbers_of(graph.normalized())
+                    self._graphs[sizes] = _Graph(skeleton, numbers, tuple(self._told))
             except Exception:  # nobody has asked for these sizes
                 pass
         return self._graphs[sizes]
@@ -325,8 +345,14 @@ class _Looked:
     def _is_like_others(self, sizes: Sizes) -> bool:
         """Whether the function records at these sizes what formulas say."""
         found = self._graph_at(sizes)
-        return found is not None and found[0] == self._skeleton and found[1] == Numbers(
-            self._samples.values(self._columns, sizes) or (), self._floats)
+        return found is not None and found.skeleton == self._graph.skeleton \
+            and found.numbers.floats == self._graph.numbers.floats \
+            and found.integers == self._samples.values(self._columns, sizes)
+
+
+def _primitive(column: tuple[int, ...]) -> tuple[int, ...]:
+    """Numbers without the factor that they have in common, as those of flat arrays have."""
+    return tuple([n // math.gcd(*column) for n in column])
 
 
 def _twos(number: int) -> int:

@@ -87,11 +87,15 @@ class Sized:
         self._index = list(map(distinct.index, columns))
         self._formulas = list(map(self._formulas_of, distinct))
         made = self.ready.plan.schedule
-        place = {array: i for i, array in enumerate(self.ready.arrays)}
-        self._places = [[place[made.aliases.get(a, a)] for a in step.arrays]
-                        for step in self._sample.steps]
         self._members = [[a for a, b in made.blocks.items() if b == block]
-                         for block in range(len(made.block_sizes))]
+                         for block in range(len(made.block_sizes))] + [[a] for a in made.aliases]
+        fixed = self.ready.arrays[len(self.ready.sources):]
+        self._inputs = self.ready.fixed[:len(fixed) - len(made.blocks) - len(self.ready.buffered)]
+        order = [*self.ready.arrays[:len(self.ready.sources) + len(self._inputs)],
+                 *self.ready.buffered]
+        place = {array: i for i, array in enumerate(order)}
+        self._place = place | {a: len(order) + block for block, members in enumerate(self._members)
+                               for a in members}
 
     def _formulas_of(self, seen: tuple[int, ...]) -> int | Formulas:
         """The number itself where it is always the same, or all formulas that hold."""
@@ -141,27 +145,24 @@ class Sized:
             values.append(value)
         return [values[i] for i in self._index]
 
-    def _launched(self, numbers: Iterator[int]) -> Launched | None:
+    def _launched(self, numbers: Iterator[int]) -> Launched:
         made, checks, runtime = self.ready.plan.schedule, len(self.segment.checks), executor(
             self.segment.device)
         arrays = [(dtype, next(numbers)) for dtype, _ in made.arrays[made.inputs:]]
         own, arguments = list[list[int]](), list[list[Argument]]()
-        for step, places in zip(self._sample.steps, self._places, strict=True):
+        for step in self._sample.steps:
             own.append([next(numbers) for _ in range(step.count)])
-            arguments.append([Argument(place, next(numbers)) for place in places])
+            arguments.append([Argument(self._place[a], next(numbers)) for a in step.arrays])
         results = [(*arrays[a - made.inputs], tuple([
             next(numbers) for _ in self.ready.kinds[a][2]])) for a in self.ready.buffered]
         nbytes = [dtype.itemsize * size for dtype, size in arrays]
-        if any(nbytes[a - made.inputs] > nbytes[b - made.inputs] for a, b in made.aliases.items()):
-            return None
         blocks = [max(nbytes[a - made.inputs] for a in members) for members in self._members]
         programs = runtime.at_numbers([step.program for step in self._sample.steps], own)
         steps = iter(zip(programs, arguments, strict=True))
         launches: list[Launch] = [[next(steps) for _ in range(n)] for n in made.launches]
-        place = {array: i for i, array in enumerate(self.ready.arrays)}
-        limits = [Limit(Argument(place[a]), next(numbers)) for a in made.outputs[:checks]]
+        limits = [Limit(Argument(self._place[a]), next(numbers)) for a in made.outputs[:checks]]
         launch = runtime.guarded(launches, limits, ()) if checks else runtime.sequence(launches)
-        return Launched(self.segment, launch, results, blocks, self.ready)
+        return Launched(self.segment, launch, results, blocks, (self.ready, self._inputs))
 
 
 def _is_linear(numbers: Sequence[int], of: Sequence[int]) -> bool:
@@ -176,12 +177,11 @@ class Launched:
 
     def __init__(self, segment: Segment, launch: Callable[[Sequence[Handle]], object],
                  results: Sequence[tuple[DType, int, Shape]], blocks: Sequence[int],
-                 ready: Ready) -> None:
-        """ready: of the segment, at other sizes."""
+                 known: tuple[Ready, Sequence[Handle]]) -> None:
+        """known: the segment at other sizes, and what is always the same."""
         self._segment, self._launch, self._results, self._blocks = segment, launch, results, blocks
+        ready, self._inputs = known
         self._sources, self._places = ready.sources, ready.places[len(segment.checks):]
-        self._block_of = tuple(ready.plan.schedule.blocks.values())
-        self._inputs = ready.fixed[:len(ready.fixed) - len(self._block_of)]
 
     def run(self, sources: Sequence[Buffer]) -> list[Node] | None:
         """The node that reads the value of each root; None where an index is outside."""
@@ -189,8 +189,7 @@ class Launched:
         blocks = [Buffer(device, dt.uint8, size) for size in self._blocks]
         made = [Buffer(device, dtype, size) for dtype, size, _ in self._results]
         within = self._launch([*[sources[n].handle for n in self._sources], *self._inputs,
-                               *[blocks[b].handle for b in self._block_of],
-                               *[b.handle for b in made]])
+                               *[b.handle for b in made], *[b.handle for b in blocks]])
         if self._segment.checks and not within:
             return None
         return [made[place].node(self._results[place][2]) for place in self._places]

@@ -25,7 +25,7 @@ from lazyten.onnx.rewrites import rewritten
 from lazyten.onnx.scanning import NotRecorded, as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
-from lazyten.onnx.sized import folded, numbers_in, of_sizes, on_host
+from lazyten.onnx.sized import folded, numbers_in, numbers_of_sizes, of_sizes, on_host
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import Constant, Value, is_foreign, key_of
 from lazyten.storage import levels, tracing
@@ -131,9 +131,10 @@ class Program:
         calls = self._sized.get(kind)
         if calls is None:
             names = list(feeds)
+            told: list[int] = []
             calls = self._sized[kind] = names, SizedCalls(
-                lambda *tensors: _sized(self, dict(zip(names, tensors, strict=True))),
-                numbers_in(self.constants, self.nodes))
+                lambda *tensors: _sized(self, dict(zip(names, tensors, strict=True)), told),
+                numbers_in(self.constants, self.nodes), told)
         return calls[1]([feeds[name] for name in calls[0]])
 
     def _whole(self, compiled: Compiled, feeds: Mapping[str, Value]) -> list[Value]:
@@ -350,16 +351,22 @@ class _Sized(_Recorder):
     def _folded(self, node: Node, values: Sequence[Value]) -> list[Constant] | None:
         return folded(node, values, self.on_host)
 
+    def _inlined(self, node: Node, values: Sequence[Value]) -> list[Node] | None:
+        body = super()._inlined(node, values)
+        self.on_host |= on_host(body or (), self.on_host)
+        return body
+
     def _keep(self, node: Node, values: Sequence[Value]) -> None:
         assert isinstance(node.meaning, Operator)
         super()._keep(node, [of_sizes(x) for x in values] if node.meaning.shapes else values)
 
 
-def _sized(program: Program, given: Mapping[str, Value]) -> list[Value]:
-    """The outputs of a program, recorded at the sizes of its inputs. NotRecorded where some are on
-    the host, or nodes have to stand alone."""
+def _sized(program: Program, given: Mapping[str, Value], told: list[int]) -> list[Value]:
+    """The outputs of a program, recorded at the sizes of its inputs; `told` gets numbers that
+    follow from these. NotRecorded where outputs are on the host, or nodes have to stand alone."""
     recorder = _Sized(program, {**program.constants, **given})
     recorder.plan()
+    told += numbers_of_sizes(x for name, x in recorder.found.items() if name in recorder.on_host)
     found = [recorder._value(name) for name in program.graph.outputs]
     if not all(isinstance(x, lt.Tensor) for x in found):
         raise NotRecorded

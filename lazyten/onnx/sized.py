@@ -6,6 +6,7 @@ does: an array made beforehand would be another at each size.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -60,9 +61,10 @@ def _recorded(array: Array, device: str | None) -> lt.Tensor | None:
                      for x in flat]).reshape(array.shape)
 
 
-def on_host(nodes: Sequence[Node]) -> set[str]:
-    """Names of values that some node needs on the host, or that these follow from."""
-    wanted: set[str] = set()
+def on_host(nodes: Sequence[Node], known: Iterable[str] = ()) -> set[str]:
+    """Names of values that some node needs on the host, or that these, or known ones, follow from.
+    """
+    wanted = {*known}
     for node in reversed(nodes):
         row = node.meaning
         if not isinstance(row, Operator) or row.shapes and not row.host:
@@ -85,6 +87,12 @@ def folded(node: Node, values: Sequence[Value], wanted: Iterable[str]) -> list[C
     if found is None or not varies:
         return found
     return list(map(of_sizes, found))
+
+
+def numbers_of_sizes(values: Iterable[Value]) -> list[int]:
+    """Whole numbers of what follows from sizes and is on the host; of arrays of few."""
+    return [int(n) for x in values if isinstance(x, OfSizes) and x.dtype.kind in "iu"
+            and math.prod(x.shape) <= FEW for n in x.array.reshape(-1)]
 
 
 def numbers_in(constants: Mapping[str, Constant], nodes: Sequence[Node]) -> list[int]:
