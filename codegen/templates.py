@@ -15,22 +15,15 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from sys import byteorder
-from typing import NamedTuple
 
-from lazyten.codegen.instructions.literals import (
-    SLOT_BYTES,
-    Literal,
-    Parts,
-    literals_of,
-    reading,
-)
+from lazyten.codegen.instructions.literals import Literal, Parts, literals_of, reading
 from lazyten.codegen.job import Job, generated
 from lazyten.codegen.pipeline import DRIVER, PASSES, renderer
 from lazyten.codegen.predictions import Prediction, Sample, is_sure, numbers_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.decision_grammar import PLAIN
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage.device import AtSizes
@@ -134,20 +127,14 @@ class Filled:
         return b"".join(found[at] for at in sorted(found))
 
     @property
-    def taken_apart(self) -> tuple[Hashable, tuple[int, ...]]:
-        """What it has in common with the same kernel at other sizes, and the whole numbers in which
-        they may differ."""
-        form: list[Hashable] = []
-        numbers: list[int] = []
-        for literal in self.literals:
-            if literal.dtype.is_int:
-                form.append((literal.dtype, len(literal.values)))
-                numbers += map(int, literal.values)
-            else:
-                form.append((literal.dtype, repr(literal.values)))
+    def taken_apart(self) -> tuple[Hashable, tuple[Scalar, ...]]:
+        """What it has in common with the same kernel at other sizes, and the numbers in which they
+        may differ."""
+        numbers = tuple([x for literal in self.literals for x in literal.values])
+        form = tuple([(literal.dtype, len(literal.values)) for literal in self.literals])
         launch = self.launch
-        common = self.template, launch.in_place, len(launch.scratch), tuple(form)
-        return common, (*numbers, *launch.scratch)
+        return (self.template, launch.in_place, len(launch.scratch), form), (
+            *numbers, *launch.scratch)
 
     @property
     def is_sure(self) -> bool:
@@ -161,38 +148,25 @@ class Filled:
         return [] if formulas is None else formulas.quantities
 
     def in_text(self, places: Sequence[int | None]) -> set[int]:
-        """Which of the whole numbers are in the text. places: see Template."""
+        """Which of the numbers are in the text. places: see Template."""
         number, found = 0, set[int]()
         for at, literal in zip(places, self.literals, strict=True):
-            count = len(literal.values) * literal.dtype.is_int
             if at is None:
-                found.update(range(number, number + count))
-            number += count
+                found.update(range(number, number + len(literal.values)))
+            number += len(literal.values)
         return found
 
-    def slots(self, places: Sequence[int | None]) -> tuple[Slot, ...]:
-        """What is in each slot of the memory, at whatever size: one of the whole numbers, by their
-        order in `taken_apart`, or always the same. places: see Template."""
-        found: dict[int, Slot] = {}
+    def slots(self, places: Sequence[int | None]) -> tuple[tuple[int, DType], ...]:
+        """What is in each slot of the memory, at whatever size: one of the numbers, by their order
+        in `taken_apart`, and its type. places: see Template."""
+        found: dict[int, tuple[int, DType]] = {}
         number = 0
         for at, literal in zip(places, self.literals, strict=True):
-            mask = (1 << 8 * literal.dtype.itemsize) - 1
             for lane in range(len(literal.values)):
-                if at is not None and literal.dtype.is_int:
-                    found[at + lane] = Slot(number, mask)
-                elif at is not None:
-                    bits = literal.bits[SLOT_BYTES * lane:SLOT_BYTES * (lane + 1)]
-                    found[at + lane] = Slot(-1, int.from_bytes(bits, byteorder))
-                number += literal.dtype.is_int
+                if at is not None:
+                    found[at + lane] = number + lane, literal.dtype
+            number += len(literal.values)
         return tuple([found[at] for at in sorted(found)])
-
-
-class Slot(NamedTuple):
-    """A slot of a program's numbers: the bits of `mask` of a whole number, by its place among all;
-    -1: those bits themselves."""
-
-    number: int
-    mask: int
 
 
 @dataclass(eq=False)

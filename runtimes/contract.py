@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from struct import pack
+from sys import byteorder
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -34,7 +35,7 @@ import numpy as np
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.kernel import Kernel, structure
 from lazyten.ir.node import toposort
 from lazyten.storage.device import AtSize, AtSizes, Executor, Handle, Program
@@ -94,8 +95,8 @@ class VaryingProgram(LoadedProgram):
         self.constants = (runtime.with_offset(memory.handle, offset) if offset else memory.handle,)
 
     @cached_property
-    def slots(self) -> Sequence[tuple[int, int]]:
-        """Of each slot of the memory, which number is there, or none (-1), and its bits."""
+    def slots(self) -> Sequence[tuple[int, DType]]:
+        """Of each slot of the memory, which number is there, and its type."""
         return self.filled.slots(self.places)  # type: ignore[no-any-return]
 
     @property
@@ -104,6 +105,14 @@ class VaryingProgram(LoadedProgram):
             return None
         form, numbers = self.filled.taken_apart
         return AtSize(form, numbers, self.filled.in_text(self.places), self.filled.quantities)
+
+
+def _bits(number: Scalar, dtype: DType) -> int:
+    """A number as it is in a slot."""
+    if dtype.is_int:
+        return int(number) & (1 << 8 * dtype.itemsize) - 1
+    found = np.asarray(number).astype(dtype.numpy).tobytes()
+    return int.from_bytes(found, byteorder)
 
 
 class _Memory:
@@ -255,20 +264,20 @@ class Runtime(Executor):
         return programs
 
     def at_numbers(self, programs: Sequence[Program],
-                   numbers: Sequence[Sequence[int]]) -> list[Program]:
+                   numbers: Sequence[Sequence[Scalar]]) -> list[Program]:
         """See Executor. The numbers of all share memory, each program's from a whole line on."""
         slots, starts = list[int](), list[int]()
         for program, own in zip(programs, numbers, strict=True):
             assert isinstance(program, VaryingProgram)
             starts.append(len(slots))
-            slots += [mask if at < 0 else own[at] & mask for at, mask in program.slots]
+            slots += [_bits(own[at], dtype) for at, dtype in program.slots]
             slots += [0] * (-len(slots) % LINE)
         memory = _Memory(self, pack(f"{len(slots)}Q", *slots))
         made: list[Program] = []
         for program, own, start in zip(programs, numbers, starts, strict=True):
             assert isinstance(program, VaryingProgram)
             text = program.generated
-            scratch = tuple(own[len(own) - len(text.scratch):])
+            scratch = tuple(map(int, own[len(own) - len(text.scratch):]))
             if scratch != text.scratch:
                 text = replace(text, scratch=scratch)
             made.append(VaryingProgram(self, text, program.functions, program.filled, memory,

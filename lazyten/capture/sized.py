@@ -209,18 +209,20 @@ class _Looked:
     def _fits_graphs(self, sizes: Iterable[Sizes]) -> bool:
         """Find formulas for all numbers of the graph; whether it is one but for whole numbers."""
         graphs = {s: found for s in dict.fromkeys(sizes) if (found := self._graph_at(s))}
-        if len({(g.skeleton, g.numbers.floats, len(g.told)) for g in graphs.values()}) != 1:
+        if len({(g.skeleton, len(g.told)) for g in graphs.values()}) != 1:
             return False
         self._graph, *_ = graphs.values()
         self._samples = Samples(tuple(graphs))
         self._columns = list(zip(*(g.integers for g in graphs.values()), strict=True))
+        self._floats = list(zip(*(g.numbers.floats for g in graphs.values()), strict=True))
         varying = {c for c in self._columns if len(set(c)) > 1}
         told = {c for c in zip(*(g.told for g in graphs.values()), strict=True) if len({*c}) > 1}
         self._compared = list({_primitive(c) for c in varying} | told)
         constants = {-1, 0, 1, *self._graph.told, *self._known}
         self._constants = np.array(sorted(constants))
         self._is_known = {self._outcome(s): True for s in graphs}
-        return all(map(self._samples.explains, varying | told))
+        return all(map(self._samples.explains, varying | told)) and all(
+            self._samples.float_value(c, s) is not None for s in graphs for c in {*self._floats})
 
     def _uneven(self, row: Sequence[Sizes]) -> list[Sizes]:
         """For each of some sizes others near it, of which what the graph has for numbers is least
@@ -346,8 +348,8 @@ class _Looked:
         """Whether the function records at these sizes what formulas say."""
         found = self._graph_at(sizes)
         return found is not None and found.skeleton == self._graph.skeleton \
-            and found.numbers.floats == self._graph.numbers.floats \
-            and found.integers == self._samples.values(self._columns, sizes)
+            and all(repr(self._samples.float_value(c, sizes)) == repr(x) for c, x in zip(
+                self._floats, found.numbers.floats, strict=True)) and found.integers == self._samples.values(self._columns, sizes)
 
 
 def _primitive(column: tuple[int, ...]) -> tuple[int, ...]:

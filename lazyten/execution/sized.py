@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lazyten.execution.segment import Ready, Segment
 from lazyten.ir import dtype as dt
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, Shape
 from lazyten.storage.device import Argument, Handle, Launch, Limit, Program, executor
 from lazyten.storage.storage import Buffer
 from lazyten.symbolic.formulas import LEAST_SAMPLES, Quantity, Samples, Sizes
 
-Formulas = Sequence[Callable[[Sizes], int | None]]
+Formulas = Sequence[Callable[[Sizes], Scalar | None]]
 
 
 class _Step(NamedTuple):
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
     how it is launched."""
 
     form: Hashable
-    numbers: tuple[int, ...]
+    numbers: tuple[Scalar, ...]
     steps: tuple[_Step, ...]
     kept: frozenset[int]
     ready: Ready
@@ -69,6 +69,13 @@ def sample_of(segment: Segment) -> Sample | None:
     return Sample(form, tuple(numbers), tuple(steps), frozenset(kept), ready)
 
 
+class _Same(tuple[Any]):
+    """A number that is always the same, as the one formula there is."""
+
+    def __new__(cls, number: Any) -> _Same:
+        return super().__new__(cls, [lambda sizes: number])
+
+
 class Sized:
     """A segment at all sizes between some at which it was planned: with the memory that it has at
     one of them, in which arrays that others have made way for are as large as they have to be."""
@@ -80,12 +87,13 @@ class Sized:
         self._sample = next(reversed(samples.values()))
         self.ready = self._sample.ready
         columns = list(zip(*(s.numbers for s in samples.values()), strict=True))
-        distinct = list(dict.fromkeys(columns))
+        keys = [(type(column[0]), column) for column in columns]  # 1 is 1.0, and True
+        places = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         self._quantities = self._different([
             q for step in self._sample.steps if (at := step.program.at_size) is not None
             for q in at.quantities])
-        self._index = list(map(distinct.index, columns))
-        self._formulas = list(map(self._formulas_of, distinct))
+        self._index = [places[key] for key in keys]
+        self._formulas = [self._formulas_of(column) for _, column in places]
         made = self.ready.plan.schedule
         self._members = [[a for a, b in made.blocks.items() if b == block]
                          for block in range(len(made.block_sizes))] + [[a] for a in made.aliases]
@@ -97,10 +105,12 @@ class Sized:
         self._place = place | {a: len(order) + block for block, members in enumerate(self._members)
                                for a in members}
 
-    def _formulas_of(self, seen: tuple[int, ...]) -> int | Formulas:
+    def _formulas_of(self, seen: tuple[Any, ...]) -> _Same | Formulas:
         """The number itself where it is always the same, or all formulas that hold."""
-        if len(set(seen)) == 1:
-            return seen[0]
+        if len(set(map(repr, seen))) == 1:
+            return _Same(seen[0])
+        if isinstance(seen[0], float):
+            return self._fit.float_formulas(seen)
         return self._fit.formulas(seen, [q for q in self._quantities if _is_linear(seen, q.seen)])
 
     def _different(self, quantities: Sequence[Quantity]) -> list[Quantity]:
@@ -118,8 +128,8 @@ class Sized:
     @property
     def is_certain(self) -> bool:
         """Whether there are formulas of all numbers."""
-        return all(isinstance(f, int) or f for f in self._formulas) and all(
-            isinstance(self._formulas[self._index[place]], int) for place in self._sample.kept)
+        return all(self._formulas) and all(
+            isinstance(self._formulas[self._index[place]], _Same) for place in self._sample.kept)
 
     def at(self, sizes: Sizes) -> Launched | None:
         """It at these sizes; None where some number is not certain."""
@@ -138,7 +148,7 @@ class Sized:
             return None
         values = []
         for formulas in self._formulas:
-            found = {formulas} if isinstance(formulas, int) else {f(sizes) for f in formulas}
+            found = {f(sizes) for f in formulas}
             value = found.pop() if len(found) == 1 else None
             if value is None:
                 return None

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.kernel import Kernel
 from lazyten.support.errors import DeviceError, InternalError
 from lazyten.support.forking import undivided
@@ -88,7 +88,7 @@ class AtSize(NamedTuple):
     products of sizes."""
 
     form: Hashable
-    numbers: tuple[int, ...]
+    numbers: tuple[Scalar, ...]
     kept: Collection[int]
     quantities: Sequence[Quantity]
 
@@ -262,7 +262,7 @@ class Executor(ABC):
         return self.build(kernels)
 
     def at_numbers(self, programs: Sequence[Program],
-                   numbers: Sequence[Sequence[int]]) -> list[Program]:
+                   numbers: Sequence[Sequence[Scalar]]) -> list[Program]:
         """Programs that are `at_size` at another one, where these are their numbers."""
         raise InternalError(f"{type(self).__name__} has no programs that serve many sizes")
 
