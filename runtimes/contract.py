@@ -86,12 +86,13 @@ class LoadedProgram(Program):
 
 class VaryingProgram(LoadedProgram):
     """A kernel at one of many sizes, whose code reads what is of this size in memory, from byte
-    `offset` on. filled: the kernel (codegen/templates.py), at this size or another."""
+    `offset` on. filled: the kernel (codegen/templates.py), at this size or another; places: where
+    its numbers are there."""
 
     def __init__(self, runtime: Runtime, generated: Generated, functions: Sequence[Function],
-                 filled: Any, memory: _Memory, offset: int = 0) -> None:
+                 filled: Any, memory: _Memory, places: Any, offset: int = 0) -> None:
         super().__init__(runtime, generated, functions)
-        self.filled, self.memory, self.places = filled, memory, filled.template.places
+        self.filled, self.memory, self.places = filled, memory, places
         self.constants = (runtime.with_offset(memory.handle, offset) if offset else memory.handle,)
 
     @cached_property
@@ -260,7 +261,7 @@ class Runtime(Executor):
                 template.functions = self.load(self.compile_own(text), text.entries)
             launch = replace(one.launch, source=text.source, declares=text.declares)
             programs.append(VaryingProgram(self, launch, template.functions, one,
-                                           _Memory(self, one.memory)))
+                                           _Memory(self, one.memory), template.places))
         return programs
 
     def at_numbers(self, programs: Sequence[Program],
@@ -281,8 +282,7 @@ class Runtime(Executor):
             if scratch != text.scratch:
                 text = replace(text, scratch=scratch)
             made.append(VaryingProgram(self, text, program.functions, program.filled, memory,
-                                       start * SLOT_BYTES))
-            made[-1].places = program.places
+                                       program.places, start * SLOT_BYTES))
         return made
 
     def compile_own(self, text: Generated) -> Compiled:
