@@ -78,7 +78,10 @@ class SizedCalls:
         regions = regions_of(sizes)
         key = regions, self._places, trace_key()
         if key not in self._regions:
-            came = self._came.setdefault(key, {})
+            came = self._came.get(key)
+            if came is None:
+                seen = [tuple([axes[place] for place in self._places]) for axes in self._seen]
+                came = self._came[key] = {s: None for s in seen if regions_of(s) == regions}
             came[sizes] = None
             if not (_grow([*came][-GROWING:]) or len(came) >= IN_REGION):
                 return None
