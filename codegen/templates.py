@@ -132,9 +132,7 @@ class Filled:
         may differ."""
         numbers = tuple([x for literal in self.literals for x in literal.values])
         form = tuple([(literal.dtype, len(literal.values)) for literal in self.literals])
-        launch = self.launch
-        return (self.template, launch.in_place, len(launch.scratch), form), (
-            *numbers, *launch.scratch)
+        return (self.template, self.launch.in_place, form), numbers
 
     @property
     def is_sure(self) -> bool:

@@ -24,9 +24,6 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from struct import pack
-from sys import byteorder
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -35,7 +32,7 @@ import numpy as np
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
-from lazyten.ir.dtype import DType, Scalar
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, structure
 from lazyten.ir.node import toposort
 from lazyten.storage.device import AtSize, AtSizes, Executor, Handle, Program
@@ -44,8 +41,6 @@ from lazyten.support.errors import CompileError, DeviceError, DTypeError
 from lazyten.support.forking import undivided
 from lazyten.tuning.records import given_for
 
-SLOT_BYTES, LINE = 8, 8
-"""Bytes of a number of a program that serves many sizes, and how many of them a cache line has."""
 Compiled = Any  # whatever a runtime's compile gives
 Function = Any  # whatever a runtime's load gives for one kernel
 
@@ -85,44 +80,26 @@ class LoadedProgram(Program):
 
 
 class VaryingProgram(LoadedProgram):
-    """A kernel at one of many sizes, whose code reads what is of this size in memory, from byte
-    `offset` on. filled: the kernel (codegen/templates.py), at this size or another; places: where
-    its numbers are there."""
+    """A kernel at one of many sizes, whose code reads what is of this size in memory. filled: the
+    kernel (codegen/templates.py)."""
 
     def __init__(self, runtime: Runtime, generated: Generated, functions: Sequence[Function],
-                 filled: Any, memory: _Memory, places: Any, offset: int = 0) -> None:
+                 filled: Any) -> None:
         super().__init__(runtime, generated, functions)
-        self.filled, self.memory, self.places = filled, memory, places
-        self.constants = (runtime.with_offset(memory.handle, offset) if offset else memory.handle,)
-
-    @cached_property
-    def slots(self) -> Sequence[tuple[int, DType]]:
-        """Of each slot of the memory, which number is there, and its type."""
-        return self.filled.slots(self.places)  # type: ignore[no-any-return]
+        self.filled, self.places = filled, filled.template.places
+        numbers: bytes = filled.memory
+        self.constants = (runtime.alloc(len(numbers)),)
+        weakref.finalize(self, runtime.free, self.constants[0])
+        runtime.copy_in(self.constants[0], np.frombuffer(numbers, np.uint8))
 
     @property
     def at_size(self) -> AtSize | None:
-        if not self.filled.is_sure:
+        filled = self.filled
+        if not filled.is_sure:
             return None
-        form, numbers = self.filled.taken_apart
-        return AtSize(form, numbers, self.filled.in_text(self.places), self.filled.quantities)
-
-
-def _bits(number: Scalar, dtype: DType) -> int:
-    """A number as it is in a slot."""
-    if dtype.is_int:
-        return int(number) & (1 << 8 * dtype.itemsize) - 1
-    found = np.asarray(number).astype(dtype.numpy).tobytes()
-    return int.from_bytes(found, byteorder)
-
-
-class _Memory:
-    """Numbers of programs, in memory of the device as long as there is one of them."""
-
-    def __init__(self, runtime: Runtime, numbers: bytes) -> None:
-        self.handle = runtime.alloc(len(numbers))
-        weakref.finalize(self, runtime.free, self.handle)
-        runtime.copy_in(self.handle, np.frombuffer(numbers, np.uint8))
+        form, numbers = filled.taken_apart
+        return AtSize(form, numbers, filled.in_text(self.places), filled.slots(self.places),
+                      self.generated.scratch, filled.quantities)
 
 
 class Runtime(Executor):
@@ -260,29 +237,15 @@ class Runtime(Executor):
             if template.functions is None:
                 template.functions = self.load(self.compile_own(text), text.entries)
             launch = replace(one.launch, source=text.source, declares=text.declares)
-            programs.append(VaryingProgram(self, launch, template.functions, one,
-                                           _Memory(self, one.memory), template.places))
+            programs.append(VaryingProgram(self, launch, template.functions, one))
         return programs
 
-    def at_numbers(self, programs: Sequence[Program],
-                   numbers: Sequence[Sequence[Scalar]]) -> list[Program]:
-        """See Executor. The numbers of all share memory, each program's from a whole line on."""
-        slots, starts = list[int](), list[int]()
-        for program, own in zip(programs, numbers, strict=True):
-            assert isinstance(program, VaryingProgram)
-            starts.append(len(slots))
-            slots += [_bits(own[at], dtype) for at, dtype in program.slots]
-            slots += [0] * (-len(slots) % LINE)
-        memory = _Memory(self, pack(f"{len(slots)}Q", *slots))
-        made: list[Program] = []
-        for program, own, start in zip(programs, numbers, starts, strict=True):
-            assert isinstance(program, VaryingProgram)
-            text = program.generated
-            scratch = tuple(map(int, own[len(own) - len(text.scratch):]))
-            if scratch != text.scratch:
-                text = replace(text, scratch=scratch)
-            made.append(VaryingProgram(self, text, program.functions, program.filled, memory,
-                                       program.places, start * SLOT_BYTES))
+    def at_numbers(self, program: Program, memory: Handle, offset: int,
+                   scratch: Sequence[int]) -> Program:
+        assert isinstance(program, VaryingProgram)
+        text = replace(program.generated, scratch=tuple(scratch))
+        made = LoadedProgram(self, text, program.functions)
+        made.constants = (self.with_offset(memory, offset),)
         return made
 
     def compile_own(self, text: Generated) -> Compiled:

@@ -54,7 +54,7 @@ class SizedCalls:
             sizes = self._sizes(tuple([n for x in tensors for n in x.shape]))
             looked = None if sizes is None else self._looked(sizes, tensors)
             found = None if looked is None or sizes is None else looked.at(sizes)
-        return None if found is None else launch(*found, tensors)
+            return None if found is None else launch(*found, tensors)
 
     def _sizes(self, axes: tuple[int, ...]) -> Sizes | None:
         """The sizes that tell those of all axes; None where they are not known yet."""

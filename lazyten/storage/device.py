@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from sys import byteorder
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,15 +82,28 @@ class Program(ABC):
         return None
 
 
+SLOT_BYTES = 8
+"""Of memory for a number that a program reads, of any type."""
+
+
+def in_slot(number: Scalar, dtype: DType) -> bytes:
+    """A number as it is there."""
+    if dtype.is_int:
+        return (int(number) & (1 << 8 * dtype.itemsize) - 1).to_bytes(SLOT_BYTES, byteorder)
+    return np.asarray(number).astype(dtype.numpy).tobytes().ljust(SLOT_BYTES, b"\0")
+
+
 class AtSize(NamedTuple):
     """A program that serves many sizes, at one of them. form: what programs of its kernel have in
     common; numbers: in what they may differ; kept: the places of those that are in its code, and
-    cannot. quantities: what these may follow from, besides
-    products of sizes."""
+    cannot; slots: of what it reads from memory, which numbers, and their types. scratch: bytes that
+    it works in. quantities: what numbers may follow from, besides products of sizes."""
 
     form: Hashable
     numbers: tuple[Scalar, ...]
     kept: Collection[int]
+    slots: Sequence[tuple[int, DType]]
+    scratch: tuple[int, ...]
     quantities: Sequence[Quantity]
 
 
@@ -261,9 +275,10 @@ class Executor(ABC):
         known: what `varying` gave, to which this adds."""
         return self.build(kernels)
 
-    def at_numbers(self, programs: Sequence[Program],
-                   numbers: Sequence[Sequence[Scalar]]) -> list[Program]:
-        """Programs that are `at_size` at another one, where these are their numbers."""
+    def at_numbers(self, program: Program, memory: Handle, offset: int,
+                   scratch: Sequence[int]) -> Program:
+        """A program that is `at_size` at another one: it reads its numbers from this byte of memory
+        on, in slots, and works in so many bytes."""
         raise InternalError(f"{type(self).__name__} has no programs that serve many sizes")
 
     def look_at(self, kernels: Sequence[Kernel], known: Any, sizes: AtSizes) -> None:

@@ -45,8 +45,9 @@ class Built:
 
     def have(self, value: Any) -> str:
         """The name of a constant."""
-        self.weights.append(onnx.numpy_helper.from_array(np.asarray(value), f"w{len(self.weights)}"))
-        return f"w{len(self.weights) - 1}"
+        name = f"w{len(self.weights)}"
+        self.weights.append(onnx.numpy_helper.from_array(np.asarray(value), name))
+        return name
 
     def weight(self, *shape: int) -> str:
         """The name of random weights."""
