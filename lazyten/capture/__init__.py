@@ -29,12 +29,6 @@ Files, in reading order:
   position or name.
 - dims.py: Sizes that vary from call to call of a jitted function: `lt.Dim`, and what is checked of
   each.
-- sized.py: Calls of a function of tensors with one size after the other, at sizes that were never
-  recorded.
-- looked.py: What is known of a function of tensors at the sizes of a region, and calls of such
-  sizes.
-- graph_formulas.py: A function's graphs at several sizes: whether formulas say them, and at which
-  other sizes.
 
 `jitted.py` keys a call by its arguments; `capture.py` runs the function once while `tracing.py`,
 which storages, tensors, generators and optimizers report to, tells it what is touched. Every
@@ -69,14 +63,6 @@ with it, but plans share kernels: execution/varying.py says which computation is
 codegen/templates.py has one text for many sizes. Before a region of sizes is compiled for, the
 function is recorded at a few others, which shows what of its kernels differs; captured calls of
 late alone keep memory.
-
-Loaded models do nothing but operations of tensors, so what they do follows from sizes alone, and
-their Python need not run at each: after some sizes a region of them is looked at (looked.py), and
-formulas say all numbers of what is launched at any other. Two things make that certain. Numbers
-that are compared decide what a function does: so of sizes that differ in the outcome of any
-comparison between what it computes of sizes, and what it knows, one each is recorded. And numbers
-of launches are those of kernels that serve many sizes, where all formulas that hold agree; with
-LAZYTEN_VERIFY=1 each such launch is compared with what would be planned.
 
 A replay is a few comparisons of whole lists, not a walk: the call's key, the objects that names
 mean, the flags of storages, and reference counts are each compared at once; only where something

@@ -15,9 +15,19 @@ from itertools import count
 from typing import Any
 
 import lazyten as lt
-from lazyten.capture.sized import SizedCalls
+from lazyten.capture.sizes.calls import SizedCalls
 from lazyten.execution.interpreted import TURNS, Line, TooMuch, seldom
-from lazyten.onnx.evaluation import NeedsHost, fold, named, record, run_alone
+from lazyten.onnx.evaluation import (
+    NeedsHost,
+    fold,
+    folded,
+    named,
+    numbers_in,
+    numbers_of_sizes,
+    on_host,
+    record,
+    run_alone,
+)
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.repeating import Body
@@ -25,9 +35,8 @@ from lazyten.onnx.rewrites import rewritten
 from lazyten.onnx.scanning import NotRecorded, as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
-from lazyten.onnx.sized import folded, numbers_in, numbers_of_sizes, of_sizes, on_host
 from lazyten.onnx.table import Operator
-from lazyten.onnx.values import Constant, Value, is_foreign, key_of
+from lazyten.onnx.values import Constant, Value, is_foreign, key_of, of_sizes
 from lazyten.storage import levels, tracing
 
 

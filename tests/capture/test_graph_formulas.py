@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 
-from lazyten.capture.graph_formulas import Graph, GraphFormulas
+from lazyten.capture.sizes.graph_formulas import Graph, GraphFormulas
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import const
 from lazyten.ir.numbers import Numbers, numbers_of

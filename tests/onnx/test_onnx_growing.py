@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lazyten as lt
-from lazyten.capture import looked, sized
+from lazyten.capture.sizes import calls, looked
 
 onnx = onnx_if_there.needed()
 
@@ -38,13 +38,13 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """An entry for each call at a size that was not recorded, and how many results it gave."""
     found: list[int] = []
-    original = sized.launch
+    original = calls.launch
 
     def launch(*args: Any) -> Any:
         results = original(*args)
         found.append(0 if results is None else len(results))
         return results
-    monkeypatch.setattr(sized, "launch", launch)
+    monkeypatch.setattr(calls, "launch", launch)
     yield found
 
 

@@ -3,7 +3,7 @@
 In: the function, and tensors for it of any sizes. Out: its results at a size at which it was never
 recorded, where that is certain. It is recorded at some sizes in and around the region, whose graphs
 formulas must say (graph_formulas.py), and planned there, so that formulas say what is launched
-(execution/sized.py). Of sizes whose launches are of different forms, as one has a loop that the
+(launches.py). Of sizes whose launches are of different forms, as one has a loop that the
 other writes out, those between are looked at until the size that is asked for is known.
 """
 from __future__ import annotations
@@ -20,11 +20,11 @@ from lazyten.capture.call import Call
 from lazyten.capture.capture import record
 from lazyten.capture.captured import Captured, TensorSpec
 from lazyten.capture.dims import look
-from lazyten.capture.graph_formulas import Graph, GraphFormulas
 from lazyten.capture.replay import Replay, buffers_of
+from lazyten.capture.sizes.graph_formulas import Graph, GraphFormulas
+from lazyten.capture.sizes.launches import Launched, Sized, sample_of
 from lazyten.capture.state.environment import Environment
 from lazyten.execution.segment import graph_of
-from lazyten.execution.sized import Launched, Sized, sample_of
 from lazyten.execution.sizes.ahead import Region, samples
 from lazyten.execution.sizes.planned import Sizes as Computation
 from lazyten.frontend.tensor import Tensor

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from lazyten.capture.arrays import is_plain_argument
 from lazyten.capture.dims import like
-from lazyten.capture.looked import Function, Looked, launch
+from lazyten.capture.sizes.looked import Function, Looked, launch
 from lazyten.capture.state.purity import trusted
 from lazyten.execution.sizes.ahead import Region
 from lazyten.execution.sizes.families import LEAST_SEEN, MOST_SEEN, regions_of, telling
