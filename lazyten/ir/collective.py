@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node, Shape, make
 from lazyten.ir.ops import Op
@@ -45,10 +46,14 @@ class Group(Protocol):
     def size(self) -> int:
         """How many they are."""
 
-    def start(self, what: Collective, sent: Array, received: Array, words: str,
-              where: Location | None) -> Flight:
-        """Begin a collective of a flat array, which is not to change before its end. words: what
-        it is of, the same for all ranks; where: this rank's line."""
+    def agreement(self, what: Collective, device: str, dtype: DType, words: str,
+                  where: Location | None) -> Any:
+        """How a collective is begun, as its ranks agree: its `joined` is the device joined to those
+        of the others, if that carries it out; otherwise `start` has to be called. words: what it
+        is of, the same for all ranks; where: this rank's line."""
+
+    def start(self, what: Collective, sent: Array, received: Array, agreement: Any) -> Flight:
+        """Begin a collective of a flat array on the host; it is not to change before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,12 @@ class Collective:
             return (sum(self.ranks[self.group.size:]), *shape[1:])
         shape = shape[1:] if kind.takes else shape
         return (self.group.size, *shape) if kind.gives else shape
+
+    @property
+    def rows(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of all_to_all_parts: how many rows each rank gets from this one, and how many come from
+        each."""
+        return self.ranks[:self.group.size], self.ranks[self.group.size:][::-1]
 
     def again(self, kind: str = "", reduction: str | None = None,
               ranks: tuple[int, ...] | None = None) -> Collective:
