@@ -56,7 +56,7 @@ class Job:
         """Nothing is done together any more, for this reason."""
         self.failed = self.failed or error
         collectives.give_up()
-        self.part(Joined.abort)
+        self.part(lambda device: device.abort())
         return error
 
     def part(self, how: Callable[[Joined], None]) -> None:

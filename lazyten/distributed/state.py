@@ -13,7 +13,6 @@ from lazyten.distributed import job as jobs
 from lazyten.distributed.group import Group
 from lazyten.execution.realization import carry_out
 from lazyten.storage import tracing
-from lazyten.storage.joining import Joined
 from lazyten.support.errors import ArgumentError, DistributedError
 from lazyten.support.location import user_location
 
@@ -46,7 +45,7 @@ def destroy() -> None:
     global _world
     if _world is not None:
         barrier()
-        _world.job.part(Joined.leave)
+        _world.job.part(lambda device: device.leave())
         _world = None
 
 

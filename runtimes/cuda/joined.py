@@ -147,12 +147,12 @@ def _communicator(context: Context, api: nccl.Api, ranks: Ranks, place: str) -> 
     def make() -> None:
         try:
             context.use()
-            made.append(api.call("comm_init_rank", ranks.size, number, ranks.rank))
+            made.append(api.call("comm_init_rank", ranks.size, bytearray(number), ranks.rank))
         except Exception as error:
             failed.append(error)
     thread = threading.Thread(target=make, daemon=True)
     thread.start()
     ranks.wait(lambda: not thread.is_alive(), f"joining GPUs by NCCL for {place}")
     if failed:
-        raise ranks.failed(f"{place}: {api.explained(failed[0], 0)}") from failed[0]
+        raise ranks.failed(f"{place}: {api.explained(failed[0])}") from failed[0]
     return made[0]

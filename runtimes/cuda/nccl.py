@@ -47,11 +47,11 @@ class Api:
         except Exception as error:  # NCCLError, or what says that the library has no such function
             raise CallError(f"{name}: {error}") from error
 
-    def explained(self, error: Exception, comm: Any) -> str:
+    def explained(self, error: Exception, comm: Any = None) -> str:
         """An error, with what NCCL says of the last one."""
         try:
-            last = str(self.module.get_last_error(comm)).strip()
-        except Exception:  # of a communicator that is not there
+            last = self.module.get_last_error(self.module.Comm() if comm is None else comm).strip()
+        except Exception:  # the error itself is the one to tell
             last = ""
         return f"NCCL says {error}{f' ({last})' if last else ''}"
 

@@ -39,10 +39,10 @@ class NCCLError(Exception):
 
 
 class Comm:
-    """A communicator. streams: what was queued on."""
+    """A communicator, or none."""
 
-    def __init__(self, comm: Any) -> None:
-        self.comm, self.streams, self.is_over = comm, set[int](), False
+    def __init__(self, comm: Any = None) -> None:
+        self.comm, self.is_over = comm, False
 
 
 def _called(name: str) -> None:
@@ -60,9 +60,10 @@ def get_unique_id() -> bytes:
     return MPI.COMM_WORLD.Get_rank().to_bytes(8, "little") + np.random.bytes(120)
 
 
-def comm_init_rank(size: int, number: Any, rank: int) -> Comm:
+def comm_init_rank(size: int, number: bytearray, rank: int) -> Comm:
     """All ranks tell the one that made the number who they are in the world, which tells them."""
     _called("comm_init_rank")
+    assert isinstance(number, bytearray), "nccl4py takes nothing that it cannot write to"
     world = MPI.COMM_WORLD
     root, tag = int.from_bytes(bytes(number)[:8], "little"), 1 + bytes(number)[8]
     own = np.array([rank, world.Get_rank()], np.int64)
@@ -100,7 +101,8 @@ def get_error_string(code: int) -> str:
     return f"error {code} of the stand-in"
 
 
-def get_last_error(comm: Any) -> str:
+def get_last_error(comm: Comm) -> str:
+    assert isinstance(comm, Comm)
     return "the last error" if failing or asynchronous else ""
 
 
