@@ -202,7 +202,7 @@ class PreparedLaunch:
 
 
 class Context:
-    """A GPU's primary context, which all libraries of a process share, and a stream of our own.
+    """A GPU's primary context, which all libraries of a process share, and streams of our own.
 
     watchers: whatever waits is told to wait by these first, each given a function that says whether
     that is done: what is queued may depend on other processes."""
@@ -210,12 +210,15 @@ class Context:
     def __init__(self, number: int) -> None:
         self._context = call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", number))
         self.use()
-        self.stream = self.new_stream()
+        self.stream = call("cuStreamCreate", NON_BLOCKING)
+        self._beside: Any = None
         self.watchers: list[Callable[[Callable[[], bool]], None]] = []
 
-    def new_stream(self) -> Any:
-        """A stream, which waits for no other."""
-        return call("cuStreamCreate", NON_BLOCKING)
+    def beside(self) -> Any:
+        """The other stream, which runs beside the first one."""
+        if self._beside is None:
+            self._beside = call("cuStreamCreate", NON_BLOCKING)
+        return self._beside
 
     def use(self) -> None:
         """Make it the calling thread's; needed before any other method, in each thread."""

@@ -1,9 +1,10 @@
 """A GPU joined to those of other ranks by NCCL.
 
-Collectives have a stream of their own: one waits by an event for what was queued before it, and
-what needs its result waits for it by another, so kernels that do not need it run beside it. The
-host waits for neither. A rank that never comes would block the stream for ever; so as long as
-something is under way, whoever waits for the GPU looks at the time and at NCCL's errors.
+Collectives, of whichever group, have a stream of their own: one waits by an event for what was
+queued before it, and what needs its result waits for it by another, so kernels that do not need it
+run beside it. The host waits for neither. A rank that never comes would block the stream for ever;
+so as long as something is under way, whoever waits for the GPU looks at the time and at NCCL's
+errors.
 """
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class JoinedGpu(Joined):
 
     def __init__(self, context: Context, api: nccl.Api, ranks: Ranks, comm: Any) -> None:
         self.context, self.nccl, self.ranks, self.comm = context, api, ranks, comm
-        self.stream = context.new_stream()
+        self.stream = context.beside()
         self.under_way: deque[UnderWay] = deque()
         self.is_left = False
         self.name = f"NCCL {api.version_text}"
@@ -45,6 +46,9 @@ class JoinedGpu(Joined):
 
     def begin(self, what: Collective, dtype: DType, sent: Sequence[Part], received: Part,
               place: str) -> Callable[[], None]:
+        if self.is_left:
+            raise self.ranks.failed(f"{place}: its GPUs are not joined any more, since "
+                                    f"distributed.destroy(); make the group anew")
         context, queue = self.context, nccl.Queue(self.nccl, self.comm, int(self.stream))
         context.use()
         self._forget_old()
