@@ -40,7 +40,7 @@ class Part(NamedTuple):
     """Device memory of so many elements."""
 
     handle: Any
-    count: int
+    size: int
 
 
 class Joined(ABC):

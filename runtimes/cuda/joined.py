@@ -56,8 +56,8 @@ class JoinedGpu(Joined):
         context.record(ready)
         context.hold(ready, self.stream)
         context.destroy_event(ready)
-        if what.kind == "reduce" and self.ranks.rank != what.ranks[0] and received.count:
-            context.clear(received.handle, received.count * dtype.itemsize, self.stream)
+        if what.kind == "reduce" and self.ranks.rank != what.ranks[0] and received.size:
+            context.clear(received.handle, received.size * dtype.itemsize, self.stream)
         try:
             nccl.CALLS[what.kind](queue, what, dtype, sent, received)
         except nccl.CallError as error:

@@ -149,15 +149,15 @@ def _broadcast(to: Queue, what: Collective, dtype: DType, sent: Sequence[Part], 
 
 def _reduce_scatter(to: Queue, what: Collective, dtype: DType, sent: Sequence[Part], received: Part
                     ) -> None:
-    if received.count:
-        to.call("reduce_scatter", sent[0].handle, received.handle, received.count,
+    if received.size:
+        to.call("reduce_scatter", sent[0].handle, received.handle, received.size,
                 TYPES[dtype.name], REDUCTIONS[what.reduction])
 
 
 def _all_gather(to: Queue, what: Collective, dtype: DType, sent: Sequence[Part], received: Part
                 ) -> None:
-    if received.count:
-        to.call("all_gather", sent[0].handle, received.handle, sent[0].count * dtype.itemsize,
+    if received.size:
+        to.call("all_gather", sent[0].handle, received.handle, sent[0].size * dtype.itemsize,
                 BYTES)
 
 
@@ -166,7 +166,7 @@ def _all_to_all(to: Queue, what: Collective, dtype: DType, sent: Sequence[Part],
     """Rows to each rank and from each: as many, or as many as it says."""
     size = what.group.size
     given, awaited = what.rows if what.kind == "all_to_all_parts" else ((1,) * size, (1,) * size)
-    widths = [part.count * dtype.itemsize // max(1, sum(counts))
+    widths = [part.size * dtype.itemsize // max(1, sum(counts))
               for part, counts in ((sent[0], given), (received, awaited))]
     source, target = sent[0].handle, received.handle
     with to.together():

@@ -9,7 +9,8 @@ pytestmark = [needs_mpi, pytest.mark.skipif(cuda_on_cpu.missing() is not None,
                                             reason=str(cuda_on_cpu.missing()))]
 
 
-@pytest.mark.parametrize("program", ["values", "parts", "order", "gradients", "mixed"])
+@pytest.mark.parametrize("program", ["values", "parts", "order", "gradients", "mixed",
+                                     "deterministic"])
 def test_what_nccl_carries_out_is_right(program: str) -> None:
     """Beside NumPy; in order with kernels; where some ranks' values are elsewhere."""
     assert printed(2, f"on_gpus:{program}").count("done") == 2

@@ -21,12 +21,12 @@ TYPES = ("float32", "float64", "int32", "int64", "uint8", "bool", "int16")
 OWN = ("all_reduce", "reduce", "reduce_scatter", "all_gather", "broadcast", "send", "recv")
 
 
-def _joined(limit: float = 60) -> tuple[int, int]:
+def _joined(limit: float = 60, deterministic: bool = False) -> tuple[int, int]:
     """This rank and how many there are; new tensors are on the GPU."""
     cuda_on_cpu.register()
     fake_nccl.install()
     nccl.api.cache_clear()
-    dist.init(limit)
+    dist.init(limit, deterministic)
     lt.set_default_device(cuda_on_cpu.NAME)
     return dist.rank(), dist.size()
 
@@ -142,6 +142,14 @@ def gradients() -> None:
     for here, there in zip(found[:6], found[6:], strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-12)
     assert len(_done()) > 6
+    print("done")
+
+
+def deterministic() -> None:
+    """Sums in the order of ranks are the host's."""
+    _, size = _joined(deterministic=True)
+    assert F.all_reduce(lt.tensor([1.0])).item() == size and _done() == []
+    assert F.all_gather(lt.tensor([1.0])).tolist() == [[1.0]] * size and _done() == ["all_gather"]
     print("done")
 
 
