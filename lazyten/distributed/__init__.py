@@ -35,7 +35,7 @@ module whose parameters are shared out, above lazyten.optim.
 A collective is a node (ir/collective.py) that cuts its graph: what it reads is computed and stored,
 it is begun by a call of MPI that returns at once, and it is waited for before the first kernels
 that read its result. A runtime may carry it out itself, on its own queue and memory
-(storage/joining.py; the device cuda does, by NCCL). All ranks carry collectives out in the order in
+(ir/collective.py; the device cuda does, by NCCL). All ranks carry collectives out in the order in
 which they were recorded, and none is left out because nobody looks at its result. With each travels
 a number made of its kind, type and shape, so that ranks that do different ones get an error with
 both lines, and not a hang or a wrong number. The check is made each time, not when a plan is
@@ -123,6 +123,11 @@ def is_gloo_available() -> bool:
     return False
 
 
-is_nccl_available = is_torchelastic_launched = is_gloo_available
+def is_nccl_available() -> bool:
+    """Whether nccl4py is installed, so that GPUs can carry out collectives themselves."""
+    return find_spec("nccl") is not None
+
+
+is_torchelastic_launched = is_gloo_available
 is_ucc_available = is_xccl_available = is_gloo_available
 __getattr__ = _later("lazyten.distributed", "checkpoint", "fsdp", "optim", "pipelining", "tensor")

@@ -8,35 +8,33 @@ devices it is. Where all say the same, that is done; otherwise it goes by way of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
+from lazyten.distributed.job import Job
 from lazyten.distributed.waiting import wait_until
 from lazyten.execution import debug
-from lazyten.ir.collective import KINDS, Collective
+from lazyten.ir.collective import KINDS, Collective, Joined, Refused
 from lazyten.ir.dtype import DType
 from lazyten.storage.device import executor
-from lazyten.storage.joining import Joined, Refused
 from lazyten.support.errors import DistributedError
-
-if TYPE_CHECKING:
-    from lazyten.distributed.group import Group
 
 HOST, NEW, FIRST = 0, 1, 2
 
 
 class Devices:
-    """Those of a group."""
+    """Those of a group: of these ranks of a job. rank: this process's number among them. comm: by
+    which they tell each other what they are."""
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
+    def __init__(self, job: Job, ranks: tuple[int, ...], rank: int, comm: Any) -> None:
+        self.job, self.ranks, self.rank, self.comm = job, ranks, rank, comm
         self._numbers: dict[str, int] = {}
         self._made: list[Joined | Refused] = []
 
     def way(self, what: Collective, device: str, dtype: DType) -> int:
         """How this rank would do a collective of elements of this type on a device."""
-        job = self.group.job
+        job = self.job
         if job.mpi is None or job.devices == "0" or \
                 job.deterministic and KINDS[what.kind].reduces or \
                 not executor(device).takes(what, dtype):
@@ -58,8 +56,8 @@ class Devices:
         return None if isinstance(found, Refused) else found
 
     def _join(self, device: str, place: str) -> Joined | Refused:
-        job, ranks = self.group.job, list(self.group.ranks)
-        found = executor(device).join(_Seen(self.group, place), place)
+        job = self.job
+        found = executor(device).join(_Seen(self, place), place)
         if isinstance(found, Refused):
             if job.devices == "1":
                 raise job.fail(DistributedError(f"{place}: LAZYTEN_NCCL=1, but {found.reason}"))
@@ -68,29 +66,28 @@ class Devices:
             job.joined.append(found)
             words = found.name
         if debug.level():
-            debug.show_way(f"collectives of ranks {ranks} on {device} go by {words}")
+            debug.show_way(f"collectives of ranks {list(self.ranks)} on {device} go by {words}")
         return found
 
 
 class _Seen:
     """The ranks of a group, as a runtime sees them that is to be joined."""
 
-    def __init__(self, group: Group, place: str) -> None:
-        self.group, self.place = group, place
-        self.rank, self.size = group.rank, group.size
+    def __init__(self, of: Devices, place: str) -> None:
+        self.of, self.place, self.rank, self.size = of, place, of.rank, len(of.ranks)
 
     def gathered(self, own: bytes) -> list[bytes]:
         """What each of them gives, as many bytes everywhere."""
-        group, sent = self.group, np.frombuffer(own, np.uint8)
-        rows = np.empty((group.size, sent.size), np.uint8)
-        request = group.texts.Iallgather(sent, rows)
-        wait_until(request.Test, group.job, group.ranks, self.place)
+        sent = np.frombuffer(own, np.uint8)
+        rows = np.empty((self.size, sent.size), np.uint8)
+        request = self.of.comm.Iallgather(sent, rows)
+        wait_until(request.Test, self.of.job, self.of.ranks, self.place)
         return [row.tobytes() for row in rows]
 
     def wait(self, done: Callable[[], bool], place: str) -> None:
         """Return once `done()`, within the time limit."""
-        wait_until(done, self.group.job, self.group.ranks, place)
+        wait_until(done, self.of.job, self.of.ranks, place)
 
     def failed(self, text: str) -> DistributedError:
         """Nothing is done together any more."""
-        return self.group.job.fail(DistributedError(text))
+        return self.of.job.fail(DistributedError(text))

@@ -16,9 +16,8 @@ import numpy as np
 from lazyten.distributed.devices import Devices
 from lazyten.distributed.job import Job
 from lazyten.distributed.waiting import WORDS, note_of, text_of, wait_until
-from lazyten.ir.collective import Array, Collective
+from lazyten.ir.collective import Array, Collective, Joined
 from lazyten.ir.dtype import DType, from_numpy
-from lazyten.storage.joining import Joined
 from lazyten.support.errors import ArgumentError, DistributedError
 from lazyten.support.location import Location
 
@@ -39,12 +38,12 @@ class Group:
 
     def __init__(self, job: Job, ranks: tuple[int, ...], comm: Any) -> None:
         self.job, self.ranks, self.data = job, ranks, comm
-        self.devices = Devices(self)
         self.checks: Any = None
         self.texts: Any = None
         if job.mpi is not None and comm != job.mpi.COMM_NULL:
             self.checks, self.texts = comm.Dup(), comm.Dup()
         self._rank = ranks.index(job.rank) if job.rank in ranks else NOT_IN
+        self.devices = Devices(job, ranks, self._rank, self.texts)
 
     @property
     def rank(self) -> int:

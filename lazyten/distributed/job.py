@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from lazyten.execution import interpreted
+from lazyten.ir.collective import Joined
 from lazyten.storage import collectives
-from lazyten.storage.joining import Joined
 from lazyten.support.errors import ArgumentError, DistributedError
 from lazyten.support.variables import EnvVar
 

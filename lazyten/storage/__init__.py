@@ -5,8 +5,6 @@ In: nodes. Out: buffers that have their values. Not here: how they are computed 
 Files, in reading order:
 
 - device.py: Devices by name: finds the runtime of a device, built in or from another package.
-- joining.py: Ranks whose devices carry out collectives themselves: what a runtime is given for it,
-  and gives.
 - placement.py: Where tensors live: the names of devices, and the one that new tensors get.
 - tracing.py: What tells a capture (jit) about everything a function does while it is traced.
 - levels.py: Which transforms of lazyten.func are under way in this thread, the outermost first.

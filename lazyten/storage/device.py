@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.collective import Collective
+from lazyten.ir.collective import Collective, Joined, Ranks, Refused
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
-from lazyten.storage.joining import Joined, Ranks, Refused
 from lazyten.support.errors import DeviceError
 from lazyten.support.forking import undivided
 

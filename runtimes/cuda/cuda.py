@@ -21,7 +21,7 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.native_half import NativeHalves
 from lazyten.codegen.targets.target import Target
 from lazyten.codegen.targets.tensor_cores import TABLE
-from lazyten.ir.collective import Collective
+from lazyten.ir.collective import Collective, Joined, Ranks, Refused
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.code_cache import open_cache
@@ -37,7 +37,6 @@ from lazyten.runtimes.memory.allocator import CachingAllocator
 from lazyten.runtimes.memory.memory_pool import Block, Source, default_limit
 from lazyten.runtimes.memory.pooled import PooledRuntime
 from lazyten.storage.device import Launch
-from lazyten.storage.joining import Joined, Ranks, Refused
 from lazyten.support import forking
 from lazyten.support.errors import DeviceError
 

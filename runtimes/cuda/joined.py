@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from lazyten.ir.collective import Collective
+from lazyten.ir.collective import Collective, Joined, Part, Ranks, Refused
 from lazyten.ir.dtype import DType
 from lazyten.runtimes.cuda import nccl
 from lazyten.runtimes.cuda.driver import Context, DriverError
-from lazyten.storage.joining import Joined, Part, Ranks, Refused
 
 LONGEST = 239
 """Bytes of the words in which a rank says why it cannot be joined."""

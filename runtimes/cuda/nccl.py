@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
-from lazyten.ir.collective import KINDS, Collective
+from lazyten.ir.collective import KINDS, Collective, Part
 from lazyten.ir.dtype import DType
-from lazyten.storage.joining import Part
 from lazyten.support.forking import undivided
 
 SHARED_SINCE = 23000

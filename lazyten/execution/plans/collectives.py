@@ -2,7 +2,7 @@
 
 In: the kernels of a schedule. Out: programs for those that are collectives; sequences of launches
 with them among the device's own; and `abandon`. The group says who carries one out: the device
-itself (storage/joining.py), which queues it, or the host (`Group.start`), for which this moves
+itself (ir/collective.py), which queues it, or the host (`Group.start`), for which this moves
 values there and back, where they are not there.
 """
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.ir.collective import Array, Collective, Flight, collective_of
+from lazyten.ir.collective import Array, Collective, Flight, Part, collective_of
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.storage.device import Executor, Handle, Launch, Limit, Program, executor
-from lazyten.storage.joining import Part
 
 Run = Callable[[Sequence[Handle]], object]
 _under_way: list[Begin] = []
