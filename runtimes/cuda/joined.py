@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from lazyten.ir.collective import Collective, Joined, Part, Ranks, Refused
 from lazyten.ir.dtype import DType
 from lazyten.runtimes.cuda import nccl
 from lazyten.runtimes.cuda.driver import Context, DriverError
+from lazyten.support import forking
 
 LONGEST = 239
 """Bytes of the words in which a rank says why it cannot be joined."""
@@ -40,6 +41,7 @@ class JoinedGpu(Joined):
         self.stream = context.beside()
         self.under_way: deque[UnderWay] = deque()
         self.is_left = False
+        self._lock = forking.lock()
         self.name = f"NCCL {api.version_text}"
         context.watchers.append(self.patiently)
 
@@ -49,28 +51,37 @@ class JoinedGpu(Joined):
             raise self.ranks.failed(f"{place}: its GPUs are not joined any more, since "
                                     f"distributed.destroy(); make the group anew")
         context, queue = self.context, nccl.Queue(self.nccl, self.comm, int(self.stream))
-        context.use()
-        self._forget_old()
-        ready, came = context.event(), context.event()
-        context.record(ready)
-        context.hold(ready, self.stream)
-        context.destroy_event(ready)
-        if what.kind == "reduce" and self.ranks.rank != what.ranks[0] and received.size:
-            context.clear(received.handle, received.size * dtype.itemsize, self.stream)
-        try:
+        with self._failing(place), self._lock:
+            context.use()
+            self._forget_old()
+            ready, came = context.event(), context.event()
+            context.record(ready)
+            context.hold(ready, self.stream)
+            context.destroy_event(ready)
+            if what.kind == "reduce" and self.ranks.rank != what.ranks[0] and received.size:
+                context.clear(received.handle, received.size * dtype.itemsize, self.stream)
             nccl.CALLS[what.kind](queue, what, dtype, sent, received)
-        except nccl.CallError as error:
-            raise self.ranks.failed(f"{place}: {self.nccl.explained(error, self.comm)}") from error
-        context.record(came, self.stream)
-        begun = UnderWay(came, place)
-        self.under_way.append(begun)
+            context.record(came, self.stream)
+            begun = UnderWay(came, place)
+            self.under_way.append(begun)
 
         def end() -> None:
             begun.is_over = True
             if not self.is_left:
-                context.use()
-                context.hold(came)
+                with self._failing(place):
+                    context.use()
+                    context.hold(came)
         return end
+
+    @contextmanager
+    def _failing(self, place: str) -> Iterator[None]:
+        """What NCCL or the driver refuses is a DistributedError."""
+        try:
+            yield
+        except nccl.CallError as error:
+            raise self.ranks.failed(f"{place}: {self.nccl.explained(error, self.comm)}") from error
+        except DriverError as error:
+            raise self.ranks.failed(f"{place}: {error}") from error
 
     def _forget_old(self) -> None:
         while self.under_way and self.under_way[0].is_over and \
@@ -80,27 +91,24 @@ class JoinedGpu(Joined):
     def patiently(self, done: Callable[[], bool]) -> None:
         """Return once `done()`, or if it does not depend on other ranks. DistributedError for what
         NCCL meets meanwhile, and at the end of the time limit."""
-        first = next((b for b in self.under_way if not self.context.has_come(b.came)), None)
-        if first is None:
+        with self._lock:
+            places = [b.place for b in self.under_way if not self.context.has_come(b.came)]
+        if not places:
             return
-
-        place = first.place
 
         def is_there() -> bool:
             if done():
                 return True
-            self._look(place)
+            self._look(places[0])
             return False
-        self.ranks.wait(is_there, place)
+        self.ranks.wait(is_there, places[0])
 
     def _look(self, place: str) -> None:
         """DistributedError if the communicator has met a mistake."""
-        try:
+        with self._failing(place):
             code = int(self.nccl.call("comm_get_async_error", self.comm))
             if code not in (0, nccl.IN_PROGRESS):
                 raise nccl.CallError(self.nccl.call("get_error_string", code))
-        except nccl.CallError as error:
-            raise self.ranks.failed(f"{place}: {self.nccl.explained(error, self.comm)}") from error
 
     def leave(self) -> None:
         for begun in list(self.under_way):
@@ -144,7 +152,10 @@ def _communicator(context: Context, api: nccl.Api, ranks: Ranks, place: str) -> 
     time limit."""
     made: list[Any] = []
     failed: list[Exception] = []
-    own = bytes(api.call("get_unique_id")) if ranks.rank == 0 else bytes(UNIQUE)
+    try:
+        own = bytes(api.call("get_unique_id")) if ranks.rank == 0 else bytes(UNIQUE)
+    except nccl.CallError as error:
+        raise ranks.failed(f"{place}: {api.explained(error)}") from error
     number = ranks.gathered(own)[0]
 
     def make() -> None:

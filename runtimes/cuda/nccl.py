@@ -76,7 +76,8 @@ def api() -> Api | str:
     try:
         return Api(module)
     except CallError as error:
-        return f"nccl4py finds no NCCL: {error}; pip install 'lazyten[nccl]'"
+        return (f"nccl4py finds no NCCL (pip install 'lazyten[nccl]', or name the folder of "
+                f"libnccl.so.2 in LD_LIBRARY_PATH): {' '.join(str(error).split())}")
 
 
 def takes(what: Collective, dtype: DType) -> bool:
