@@ -89,9 +89,9 @@ def joined(limit: float | timedelta | None, deterministic: bool) -> Job:
     if count == 1 and NCCL.text != "1":
         return Job(None, given, deterministic)
     if importlib.util.find_spec("mpi4py") is None:
-        launcher = launcher or "LAZYTEN_NCCL=1"
-        raise DistributedError(f"distributed.init: {launcher} has started {count or 'several'} "
-                               f"processes, and mpi4py is not installed: pip install "
+        why = f"{launcher} has started {count or 'several'} processes" if launcher else \
+            "LAZYTEN_NCCL=1 needs MPI"
+        raise DistributedError(f"distributed.init: {why}, and mpi4py is not installed: pip install "
                                f"'lazyten[distributed]'")
     from mpi4py import MPI  # which joins the job
     job = Job(MPI, given, deterministic)
