@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lazyten.ir import dtype as dt
+from lazyten.ir.collective import Collective, Joined, Ranks, Refused
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.kernel import Kernel
 from lazyten.support.errors import DeviceError, InternalError
@@ -345,6 +346,16 @@ class Executor(ABC):
                 rest(buffers)
             return True
         return launch_all
+
+    def takes(self, what: Collective, dtype: DType) -> bool:
+        """Whether the device carries out collectives like this by itself, of elements of this type,
+        once it is joined to others. By default, all go by way of the host's memory."""
+        return False
+
+    def join(self, ranks: Ranks, place: str) -> Joined | Refused:
+        """Join the device to those of other ranks, who all call this at once; all get the same,
+        whether they are joined or not. place: what it is for, in errors' words."""
+        raise NotImplementedError
 
     @abstractmethod
     def synchronize(self) -> None:
