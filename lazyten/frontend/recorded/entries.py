@@ -11,6 +11,7 @@ from lazyten.frontend.core import handle
 from lazyten.frontend.core.gradients import become_apart
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value, interned
+from lazyten.frontend.recorded.regions import can_be_put, put
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
@@ -57,8 +58,8 @@ Result = Fresh | View | Same | None
 
 class Write(NamedTuple):
     """A write to an operand: its storage's template before and after, whether the new one keeps its
-    graph, and whether the graph is used up. value: what operations will most often see the operand
-    as."""
+    graph, and whether the graph is used up; of a region, that of its elements. value: what
+    operations will most often see the operand as."""
 
     operand: int
     before: Node
@@ -66,6 +67,7 @@ class Write(NamedTuple):
     keeps_graph: bool
     was_freed: bool
     value: Value | None
+    of_region: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,14 @@ class Entry:
 
 def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
     """Whether an operation writes to what is not to be written in a frame: others see its memory,
-    its gradient is retained, or it is read from memory though it keeps its graph."""
+    its gradient is retained, it is read from memory though it keeps its graph, or it is a region
+    that nothing can be put into."""
     for write in entry.writes:
         storage = operands[write.operand]._storage
-        if storage.shared is not None or storage.retaining \
+        if write.of_region:
+            if write.keeps_graph or not can_be_put(operands[write.operand]):
+                return True
+        elif storage.shared is not None or storage.retaining \
                 or storage._template is not write.before:
             return True
     return False
@@ -131,8 +137,11 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     frame.recorded += entry.weight
     for make_array, dtype, held in entry.draws:
         frame.add(held.filled(make_array(), dtype, frame.device))
-    for number, _, template, keeps_graph, was_freed, value in entry.writes:
+    for number, _, template, keeps_graph, was_freed, value, of_region in entry.writes:
         x = operands[number]
+        if of_region:
+            put(frame, x, template)
+            continue
         defer(x._storage, frame, template, keeps_graph, was_freed)
         if value is not None:
             x._value = value
