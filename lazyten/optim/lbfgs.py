@@ -205,12 +205,14 @@ def _through_history(history: list[Entry], q: Tensor, diagonal: Tensor) -> Tenso
     parts += [history[n:n + AT_ONCE] for n in range(rest, len(history), AT_ONCE)]
     shares: list[list[Tensor]] = []
     for part in reversed(parts):
-        q, *found = _downwards(q, *map(list, zip(*part, strict=True)))
+        changes, steps, inverse = map(list, zip(*part, strict=True))
+        q, *found = _downwards(q, changes, steps, inverse)
         _realization.realize([x._storage for x in (q, *found)])
         shares.append(found)
     d = q * diagonal
     for part in parts:
-        d = _upwards(d, *map(list, zip(*part, strict=True)), shares.pop()).realize()
+        changes, steps, inverse = map(list, zip(*part, strict=True))
+        d = _upwards(d, changes, steps, inverse, shares.pop()).realize()
     return d
 
 

@@ -91,7 +91,7 @@ def is_itself(view: Any, x: Any, index: Any) -> bool:
     if moves is None:
         return False
     shown: Moves = x._moved(*moves)._moves if x._moves else moves
-    return shown == view._moves
+    return bool(shown == view._moves)
 
 
 def with_places(x: Any, index: Any) -> Any:

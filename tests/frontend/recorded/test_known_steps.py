@@ -27,8 +27,8 @@ from step_kinds import (
 from tensor_values import assert_alike, counted_plans
 
 import lazyten as lt
-from lazyten.execution import frame_runs
 from lazyten.autodiff.fixed_rules import holds_no_value
+from lazyten.execution import frame_runs
 from lazyten.frontend.recorded import gradients, keys, lookup, sayable
 from lazyten.ir import node
 from lazyten.ir.ops import Op
