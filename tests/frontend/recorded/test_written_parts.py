@@ -126,11 +126,16 @@ def test_gradients_know_what_was_written_to_parts() -> None:
             x[n] *= w.detach()
 
 
-def test_a_part_that_a_gradient_flows_into_is_written_as_ever() -> None:
+@pytest.mark.parametrize("is_copied", [True, False])
+def test_a_part_that_a_gradient_flows_into_is_written_as_ever(is_copied: bool) -> None:
     for step in range(STEPS):
         w, x = lt.full((3,), 2.0, requires_grad=True), lt.tensor(np.ones((8, 3), np.float32))
         assert x.sum().item() == 24
-        x[step * 3 % 8] *= w
+        part = x[step * 3 % 8]
+        if is_copied:
+            part.copy_(w * 2)
+        else:
+            part *= w
         x[step * 5 % 8] += 1
         x.sum().backward()
-        assert w.grad is not None and w.grad.tolist() == [1, 1, 1]
+        assert w.grad is not None and w.grad.tolist() == [1 + is_copied] * 3
