@@ -66,8 +66,9 @@ class _BatchedRule:
         given = [g, *node.src]
         one = [unknown(x.shape[1:], x.dtype) for x in given]
         cotangent, *sources = [x for x, _ in one]
-        examples = {**(self.examples or {}), **{flat: reshape(x, (self.size, flat.numel))
-                                        for x, (_, flat) in zip(given, one, strict=True)}}
+        examples = {**(self.examples or {}),
+                    **{flat: reshape(x, (self.size, flat.numel))
+                       for x, (_, flat) in zip(given, one, strict=True)}}
         with self.entered(examples):
             parts = self.rule(cotangent, make(node.op, node.dtype, tuple(sources), self.rule))
         wanted = [p for p in parts if p is not None]

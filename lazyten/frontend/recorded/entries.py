@@ -11,7 +11,7 @@ from lazyten.frontend.core import handle
 from lazyten.frontend.core.gradients import become_apart
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value, interned
-from lazyten.frontend.recorded.regions import can_be_put, put
+from lazyten.frontend.recorded.regions import Region, can_be_put, put
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
@@ -91,11 +91,16 @@ class Entry:
 def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
     """Whether an operation writes to what is not to be written in a frame: others see its memory,
     its gradient is retained, it is read from memory though it keeps its graph, or it is a region
-    that nothing can be put into."""
+    that nothing can be put into, or one of what another operand shows."""
     for write in entry.writes:
-        storage = operands[write.operand]._storage
+        x = operands[write.operand]
+        storage = x._storage
+        if len(operands) > 1 and any(
+                other._storage is storage and other is not x
+                and (write.of_region or other._value.__class__ is Region) for other in operands):
+            return True
         if write.of_region:
-            if write.keeps_graph or not can_be_put(operands[write.operand]):
+            if write.keeps_graph or not can_be_put(x):
                 return True
         elif storage.shared is not None or storage.retaining \
                 or storage._template is not write.before:

@@ -139,3 +139,23 @@ def test_a_part_that_a_gradient_flows_into_is_written_as_ever(is_copied: bool) -
         x[step * 5 % 8] += 1
         x.sum().backward()
         assert w.grad is not None and w.grad.tolist() == [1 + is_copied] * 3
+
+
+@lookup.as_one
+def _one_after_the_other(parts: list[lt.Tensor]) -> None:
+    for part in parts:
+        part.mul_(2)
+        part.add_(parts[0][:1])
+
+
+def test_parts_that_overlap_are_written_one_after_the_other() -> None:
+    x, values = lt.ones(9, 3).realize() + 0, np.ones((9, 3), np.float32)
+    for step in range(STEPS):
+        n = step * 4 % 6
+        _one_after_the_other([x[n:n + 2], x[n + 1:n + 3], x])
+        for part in (values[n:n + 2], values[n + 1:n + 3], values):
+            part *= 2
+            part += values[n:n + 1]
+        x *= 0.125
+        values *= 0.125
+        np.testing.assert_allclose(x.numpy(), values, rtol=1e-5)
