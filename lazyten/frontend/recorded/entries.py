@@ -59,7 +59,7 @@ Result = Fresh | View | Same | None
 class Write(NamedTuple):
     """A write to an operand: its storage's template before and after, whether the new one keeps its
     graph, and whether the graph is used up; of a region, that of its elements. value: what
-    operations will most often see the operand as."""
+    operations will most often see the operand as. is_once: it was not written before that."""
 
     operand: int
     before: Node
@@ -68,6 +68,7 @@ class Write(NamedTuple):
     was_freed: bool
     value: Value | None
     of_region: bool
+    is_once: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,9 @@ def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
     for write in entry.writes:
         x = operands[write.operand]
         storage = x._storage
-        if len(operands) > 1 and any(
+        is_the_end = write.is_once and len(entry.writes) == 1 \
+            and all(r is None or type(r) is Same for r in entry.results)  # and all was read before
+        if len(operands) > 1 and not is_the_end and any(
                 other._storage is storage and other is not x
                 and (write.of_region or other._value.__class__ is Region) for other in operands):
             return True
@@ -142,7 +145,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     frame.recorded += entry.weight
     for make_array, dtype, held in entry.draws:
         frame.add(held.filled(make_array(), dtype, frame.device))
-    for number, _, template, keeps_graph, was_freed, value, of_region in entry.writes:
+    for number, _, template, keeps_graph, was_freed, value, of_region, _ in entry.writes:
         x = operands[number]
         if of_region:
             put(frame, x, template)
