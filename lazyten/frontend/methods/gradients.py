@@ -11,7 +11,7 @@ from lazyten.autodiff import hooks
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.autodiff.watching import runs_none
 from lazyten.execution import background
-from lazyten.frontend.core.handle import held_as_rows, leaves
+from lazyten.frontend.core.handle import leaves
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.recorded import gradients as recorded_gradients
 from lazyten.frontend.recorded.slots import OnTensor, templates_of
@@ -39,7 +39,7 @@ class GradientMethods(TensorCore[Tensor]):
         Nothing is computed yet: the gradients are tensors as lazy as any.
         """
         retained = create_graph if retain_graph is None else retain_graph
-        if gradient is None and inputs is None and not create_graph and not held_as_rows \
+        if gradient is None and inputs is None and not create_graph \
                 and recorded_gradients.backward(self, retained):
             return
         cotangent, node = self._cotangent(gradient, create_graph), self.node
