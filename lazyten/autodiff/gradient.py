@@ -49,8 +49,8 @@ def gradients_for(outputs: Sequence[Node], cotangents: Sequence[Node],
     leaves: dict[Hashable, list[Node]] = {}
     for node in order:
         if node.op is Op.LEAF:
-            leaves.setdefault(node.arg, []).append(node)
-    meant = [leaves.get(w.arg, []) if w.op is Op.LEAF else [w] for w in wanted]
+            leaves.setdefault(_leaf(node), []).append(node)
+    meant = [leaves.get(_leaf(w), []) if w.op is Op.LEAF else [w] for w in wanted]
     found = _pulled_back(order, sources, outputs, cotangents, frozenset(chain.from_iterable(meant)))
     return [reduce(add, parts) if parts else None
             for parts in ([found[n] for n in nodes if n in found] for nodes in meant)]
@@ -151,12 +151,17 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
     return found
 
 
+def _leaf(node: Node) -> Hashable:
+    """The same for all readings of a leaf."""
+    return hooks.one_leaf(node.arg), node.shape, node.dtype
+
+
 def _first_readings(leaves: Iterable[Node]) -> dict[Node, Node]:
     """Of leaves that are read from several places in memory: the first reading, for the others. A
     hook is called with the sum."""
     seen: dict[object, Node] = {}
     return {n: first for n in leaves
-            if (first := seen.setdefault((n.arg, n.shape, n.dtype), n)) is not n}
+            if (first := seen.setdefault(_leaf(n), n)) is not n}
 
 
 def _accumulate(source: Node, part: Node, found: dict[Node, Node]) -> None:

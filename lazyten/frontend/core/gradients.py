@@ -3,14 +3,14 @@ from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any, Self, TypeVar
-from weakref import finalize, ref
+from weakref import ref
 
 from lazyten.autodiff import hooks
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.forms import handles_of, is_sparse
-from lazyten.frontend.core.handle import Handle, held_as_rows, shape_after
+from lazyten.frontend.core.handle import Handle, forget_with, held_as_rows, shape_after
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.writing import Writing
 from lazyten.ir.movement import Moves
@@ -118,14 +118,14 @@ class Gradients(Writing[Tensor]):
     def _become(self, value: Tensor) -> None:
         """Take over another tensor's value, dtype and device; go on collecting gradients."""
         tracing.storage_replaced()
-        required, before = self.requires_grad, self._storage  # whose hooks go when it does
+        required, before = self.requires_grad, self._storage
         self._storage, self._moves = value.detach().clone()._storage, ()
         self._lineage, self._grad = None, None
         if required:
+            self._storage.leaf_id = before.leaf_id  # what was recorded before has it, too
             self.requires_grad_()
-            if before.leaf_id is not None and hooks.were_registered():
-                hooks.share(before.leaf_id, self._leaf_id)
-                finalize(self._storage, hooks.forget, self._leaf_id).atexit = False
+            if hooks.is_told(self._leaf_id):
+                forget_with(self._storage, self._leaf_id)
 
     def _shown_as(self, view: Tensor, operation: str) -> Self:
         """Make this tensor itself a view of its storage."""

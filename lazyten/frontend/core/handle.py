@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from types import FunctionType
 from typing import Any, Generic, Self, TypeVar, overload
-from weakref import ReferenceType, WeakValueDictionary
+from weakref import ReferenceType, WeakValueDictionary, finalize
 
 import numpy as np
 
@@ -52,6 +52,18 @@ class Leaves(WeakValueDictionary[int, Any]):
 
 leaves = Leaves()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
+def forget_with(storage: Storage, leaf_id: int) -> None:
+    """What is known of a leaf by this id goes when its storage does, unless the tensor has another
+    then: `x.data = y` gives it one."""
+    finalize(storage, _forget, leaf_id).atexit = False
+
+
+def _forget(leaf_id: int) -> None:
+    owner = leaves.get(leaf_id)
+    if owner is None or owner._leaf_id != hooks.one_leaf(leaf_id):
+        hooks.forget(leaf_id)
+
+
 held_as_rows: WeakValueDictionary[int, Any] = WeakValueDictionary()
 """Those of them whose gradient is to be sparse, if it is of rows that were looked up."""
 results: type[Any]
