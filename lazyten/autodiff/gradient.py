@@ -6,12 +6,12 @@ in `vjp_rules.py`; this module only walks, and only between the output and the w
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from functools import reduce
 from itertools import chain
 
 from lazyten.autodiff import hooks
-from lazyten.autodiff.arithmetic import add
+from lazyten.autodiff.arithmetic import add, held
 from lazyten.autodiff.vjp_rules import VJP
 from lazyten.autodiff.watching import runs_none, watched
 from lazyten.ir.node import Node, make, reshape, substitute, toposort, unmoved
@@ -134,6 +134,21 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
             raise InternalError(f"cotangent {cotangent} does not fit {output}")
         if output in active:
             _accumulate(output, cotangent, found)
+    with held(_users_values(order, cotangents)):
+        steps = _walked_back(order, active, found)
+    if observer is not None:
+        observer(steps)
+    return found
+
+
+def _users_values(order: Sequence[Node], cotangents: Sequence[Node]) -> Container[Node]:
+    """What users may have tensors of, and ask for gradients for of what a walk gives."""
+    return {*order, *toposort(cotangents)} if hooks.walk.is_users \
+        and hooks.walk.is_differentiable else frozenset()
+
+
+def _walked_back(order: Sequence[Node], active: set[Node], found: dict[Node, Node]) -> list[Step]:
+    """Find the cotangents of all that is active, last first; the steps."""
     steps: list[Step] = []
     first = _first_readings(n for n in order if n.op is Op.LEAF and n in active)
     for node in reversed(order):
@@ -146,9 +161,7 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
                 for source, part in pass_back(node, total, active):
                     steps.append((node, source, part))
                     _accumulate(source, part, found)
-    if observer is not None:
-        observer(steps)
-    return found
+    return steps
 
 
 def _leaf(node: Node) -> Hashable:

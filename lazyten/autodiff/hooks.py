@@ -30,10 +30,11 @@ _LAST = 1 << 62
 class _Walk(local):
     """The walk under way in a thread. passed: gives a gradient after its hooks, where these are not
     those of this module, as in a walk over templates. originals: nodes that others are copies of,
-    whose hooks are told. is_differentiable: whether gradients may flow through what it gives.
+    whose hooks are told. is_users: whether users have tensors of what it goes through.
+    is_differentiable: whether gradients may flow through what it gives.
     at_end: what is called once all leaves have their gradients, by its owner."""
 
-    is_inner = False
+    is_inner = is_users = False
     is_differentiable = True
     passed: Callable[[Node, Node], Node] | None = None
     originals: Mapping[Node, Node] = {}
@@ -51,24 +52,25 @@ def inner_walk(originals: Mapping[Node, Node]) -> Iterator[None]:
     gradients are parts of sums, which hooks are told of at the end of the whole."""
     outer = walk.originals
     with _walking(True, {copy: outer.get(node, node) for copy, node in originals.items()},
-                  walk.is_differentiable):
+                  walk.is_differentiable, walk.is_users):
         yield
 
 
 def users_walk(is_differentiable: bool = True) -> AbstractContextManager[None]:
     """Within this block walks are a user's."""
-    return _walking(False, {}, is_differentiable)
+    return _walking(False, {}, is_differentiable, True)
 
 
 @contextmanager
 def _walking(is_inner: bool, originals: Mapping[Node, Node],
-             is_differentiable: bool) -> Iterator[None]:
-    before = walk.is_inner, walk.originals, walk.is_differentiable
-    walk.is_inner, walk.originals, walk.is_differentiable = is_inner, originals, is_differentiable
+             is_differentiable: bool, is_users: bool) -> Iterator[None]:
+    before = walk.is_inner, walk.originals, walk.is_differentiable, walk.is_users
+    walk.is_inner, walk.originals = is_inner, originals
+    walk.is_differentiable, walk.is_users = is_differentiable, is_users
     try:
         yield
     finally:
-        walk.is_inner, walk.originals, walk.is_differentiable = before
+        walk.is_inner, walk.originals, walk.is_differentiable, walk.is_users = before
 
 
 _changes = [0]
