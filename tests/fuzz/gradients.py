@@ -70,6 +70,14 @@ def _function(s: Setting) -> None:
                                   body=(Statement("t", *made, "function", ROUGH),)))
 
 
+def _hooked(s: Setting) -> str:
+    """Of which sorts hooks are registered. PyTorch crashes on views that were written; and after a
+    write without a gradient a hook is told of what was computed before, which is another value
+    here."""
+    rows = {made.row for made in s.statements}
+    return "p" if "write without a gradient" in rows else "yyypp" if "write" in rows else "yyvpp"
+
+
 def _statement(s: Setting) -> None:
     draw = s.draw
     sort = draw.random()
@@ -80,8 +88,7 @@ def _statement(s: Setting) -> None:
     elif sort < 0.5:
         s.add("v", draw.choice(VIEWS), "view", EXACT)
     elif sort < 0.65:
-        is_written = any(made.row.startswith("write") for made in s.statements)
-        of = draw.choice("yyypp" if is_written else "yyvpp")  # PyTorch crashes on views then
+        of = draw.choice(_hooked(s))
         hook = draw.choice(HOOKS)
         form = f"{{{of}}}.register_hook({hook})"
         if of == "p" and draw.random() < 0.3:
@@ -91,4 +98,6 @@ def _statement(s: Setting) -> None:
               f"{{T}} = {form} if {{{of}}}.requires_grad else None", "hook", EXACT)
     else:
         kind = draw.choices(list(EVENTS), [weight for weight, _ in EVENTS.values()])[0]
+        if kind == "retain_grad" and len(set(_hooked(s))) < 3:
+            return
         s.add(None, draw.choice(EVENTS[kind][1]), kind)

@@ -188,12 +188,18 @@ def become_apart(view: Handle[Any], given: int) -> None:
 
 
 def _in_a_guise(storage: Storage, moves: Moves, given: int) -> Moves:
-    """Moves that are taken, with moves among them that change nothing: so many more than a view
-    that is there has, and mostly no more. It is halved for, as thousands may be there."""
-    guise = Op.PERMUTE, tuple(range(len(shape_after(storage.shape, moves[:given]))))
+    """Moves that are taken, with moves among them that change nothing and say a number: one more
+    than that of a view that is there, and mostly no more. It is halved for, as thousands may be
+    there."""
+    axes = tuple(range(len(shape_after(storage.shape, moves[:given]))))
+    digits: tuple[tuple[Op, Any], ...] = (Op.PERMUTE, axes), (Op.FLIP, ())
 
-    def guised(count: int) -> Moves:
-        return *moves[:given], *((guise,) * count), *moves[given:]
+    def guised(number: int) -> Moves:
+        said = []
+        while number:  # with digits of 1 and 2: no number begins with one that says nothing
+            number, digit = divmod(number - 1, 2)
+            said.append(digits[digit])
+        return *moves[:given], *said, *moves[given:]
 
     taken, free = 0, 1
     while _is_taken(storage, guised(free)):
