@@ -1,5 +1,5 @@
-"""Gradients of gradients for values that are no leaves: users may ask for what depends on any tensor
-that they have, and it is as if that were a leaf."""
+"""Gradients of gradients for values that are no leaves: users may ask for that of any tensor they
+have, and it is as if the tensor were a leaf."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Writes random training programs: parameters, losses that read them, optimizers, and between their
 steps what people do there: rates that change, writes through views, hooks, gradients added up,
-states that are loaded.
+states that are loaded. Two in three are those of gradients.py.
 
 A program is a list of statements as any other, of forms in `rows_training`. What has happened to a
 name is not looked at: a statement says by itself what it needs.
@@ -114,7 +114,7 @@ def optimizer(s: Setting) -> None:
 def looped(s: Setting) -> None:
     """Add steps that are the same but for one thing that is done in the middle."""
     draw = s.draw
-    kinds = [k for k in EVENTS if k not in ("whole step", "step")]
+    kinds = [k for k in EVENTS if k not in ("whole step", "scaled step", "step")]
     kind = draw.choices(kinds, [EVENTS[k][0] for k in kinds])[0]
     changes = "\n".join(draw.choice(EVENTS[kind][1]) for _ in range(draw.choice((1, 1, 2))))
     lines = ["r = []", f"for i in range({draw.randint(4, 7)}):",
