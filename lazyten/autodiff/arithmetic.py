@@ -12,8 +12,8 @@ from threading import local
 from typing import Any
 
 from lazyten.ir.movement import Shape, out_shape
-from lazyten.ir.node import Node, const, elementwise, expand, move, reduce, reshape
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, const, elementwise, expand, is_alias, move, reduce, reshape
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.symbolic.index_moves import axis_groups
 
 
@@ -39,8 +39,9 @@ def held(nodes: Container[Node]) -> Iterator[None]:
 
 
 def _form(x: Node) -> Op:
-    """The op of a node that may be folded; LEAF for one that may not be looked through."""
-    return Op.LEAF if x in _held.nodes else x.op
+    """The op of a node that may be folded; LEAF for one that may not be looked through. (A move
+    that users have a tensor of is an alias, one that changes nothing.)"""
+    return Op.LEAF if x in _held.nodes and (x.op not in MOVEMENT or is_alias(x)) else x.op
 
 
 def is_zero(x: Node) -> bool:

@@ -14,7 +14,7 @@ from lazyten.autodiff import hooks
 from lazyten.autodiff.arithmetic import add, held
 from lazyten.autodiff.vjp_rules import VJP
 from lazyten.autodiff.watching import runs_none, watched
-from lazyten.ir.node import Node, make, reshape, substitute, toposort, unmoved
+from lazyten.ir.node import Node, make, reshape, substitute, toposort, unmoved, within
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import unrolled
 from lazyten.ir.unknown import unknown
@@ -132,8 +132,8 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
     for output, cotangent in zip(outputs, cotangents, strict=True):
         if (cotangent.shape, cotangent.dtype) != (output.shape, output.dtype):
             raise InternalError(f"cotangent {cotangent} does not fit {output}")
-        if output in active:
-            _accumulate(output, cotangent, found)
+        if output in active:  # a walk makes nothing that is a user's value but by name
+            _accumulate(output, within(cotangent) if _is_differentiated() else cotangent, found)
     with held(_users_values(order, cotangents)):
         steps = _walked_back(order, active, found)
     if observer is not None:
@@ -143,8 +143,12 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
 
 def _users_values(order: Sequence[Node], cotangents: Sequence[Node]) -> Container[Node]:
     """What users may have tensors of, and ask for gradients for of what a walk gives."""
-    return {*order, *toposort(cotangents)} if hooks.walk.is_users \
-        and hooks.walk.is_differentiable else frozenset()
+    return {*order, *toposort(cotangents)} if _is_differentiated() else frozenset()
+
+
+def _is_differentiated() -> bool:
+    """Whether users may ask for gradients of what the walk under way gives."""
+    return hooks.walk.is_users and hooks.walk.is_differentiable
 
 
 def _walked_back(order: Sequence[Node], active: set[Node], found: dict[Node, Node]) -> list[Step]:

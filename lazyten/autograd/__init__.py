@@ -39,8 +39,8 @@ from lazyten.frontend.functions import stack
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.recorded.slots import are_watched
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, const, make
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, alias, const, make
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.pytorch.modules import later
 from lazyten.storage import tracing
 from lazyten.storage.frames import here
@@ -155,6 +155,8 @@ def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
         if rows is not None:
             return rows
         part = make(Op.DETACH, part.dtype, (part,))
+    elif part.op in MOVEMENT:
+        part = alias(part)
     return Tensor._of(part, t.device, create_graph, one_of=True)
 
 

@@ -18,7 +18,9 @@ MADE: dict[str, Function] = {
 USED: dict[str, Function] = {
     "squared": lambda y: y * y, "negated": lambda y: -y * y, "cubed": lambda y: y ** 3,
     "times its sum": lambda y: y.sum() * y, "product": lambda y: y @ y.t(),
-    "quotient": lambda y: y / (y * y + 2), "flipped": lambda y: y.flip(0) * y.t().sum()}
+    "quotient": lambda y: y / (y * y + 2), "turned": lambda y: (y.t() * y.t().sum()).t(),
+    "repeated": lambda y: (y.sum(0) * y).expand(3, *y.shape) * y,
+    "flipped": lambda y: y.flip(0) * y.t().sum()}
 
 
 @pytest.mark.parametrize("made", MADE)
@@ -61,3 +63,38 @@ def test_zeros_for_what_nothing_depends_on_can_be_differentiated() -> None:
     assert zeros.requires_grad and zeros.tolist() == [0, 0]
     assert zeros.grad is not None and zeros.grad.tolist() == [3, 3]
     assert not lt.autograd.grad(x.sum(), y, materialize_grads=True)[0].requires_grad
+
+
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+@pytest.mark.parametrize("is_used", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_what_a_gradient_is_made_of_is_no_value_of_the_users(
+        when: str, is_used: bool, weighted: bool) -> None:
+    """Though it may be computed alike: y * y is in the gradient of y ** 3."""
+    x = lt.tensor([2.0, 3.0], requires_grad=True)
+    y, seen = x * 1, []
+    v = y * 1 if weighted else lt.ones(2)
+
+    def square() -> lt.Tensor:
+        q = v * y if weighted else y * y
+        q.register_hook(lambda g: seen.append(g.tolist()))
+        q.register_hook(lambda g: g * 10)
+        return q
+    if when == "before":
+        q = square()
+    cube = (q if is_used and when == "before" else y * y) * y
+    if when == "between":
+        q = square()
+    slope, = lt.autograd.grad(cube, y, v if weighted else lt.ones(2), create_graph=True)
+    seen.clear()
+    if when == "after":
+        q = square()
+    first, = lt.autograd.grad(slope.sum(), x, retain_graph=True)
+    through = len(seen)
+    assert through == (is_used and when == "before")
+    seen.clear()
+    both, = lt.autograd.grad(slope.sum() + q.sum(), x)
+    if not through:
+        assert seen == [[1, 1]]
+        assert first.tolist() == ([36, 81] if weighted else [12, 18])
+        assert both.tolist() == ([76, 141] if weighted else [52, 78])

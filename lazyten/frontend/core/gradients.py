@@ -14,8 +14,8 @@ from lazyten.frontend.core.handle import Handle, forget_with, held_as_rows, shap
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.writing import Writing
 from lazyten.ir.movement import Moves
-from lazyten.ir.node import Node, elementwise, make
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, alias, elementwise, make
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.operators.arrays.indexing import apply
 from lazyten.storage import levels, tracing
 from lazyten.storage.storage import Storage
@@ -67,7 +67,8 @@ class Gradients(Writing[Tensor]):
         if create_graph:
             held: Any = self._grad
             held = held.to_dense() if is_sparse(held) else held
-            whole = part if held is None else elementwise(Op.ADD, held.node, part)
+            whole = elementwise(Op.ADD, held.node, part) if held is not None else \
+                alias(part) if part.op in MOVEMENT else part
             given = self.grad = self._of(whole, self.device, True, one_of=True)
             return given._storage
         if (held_as_rows or self._grad is not None) and (rows := self._as_rows(part)) is not None:
