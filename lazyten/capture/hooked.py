@@ -29,7 +29,8 @@ class HooksOf:
 
     def __init__(self, storages: Iterable[Storage]) -> None:
         self.storages = [*storages]
-        self._seen, self._found = -1, ()  # type: tuple[int, Hashable]
+        self._seen = -1
+        self._found: Hashable = ()
 
     def __call__(self) -> Hashable:
         if self._seen != hooks.changes():

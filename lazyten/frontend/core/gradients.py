@@ -120,10 +120,12 @@ class Gradients(Writing[Tensor]):
         """Take over another tensor's value, dtype and device; go on collecting gradients."""
         tracing.storage_replaced()
         required, before = self.requires_grad, self._storage
+        is_leaf = self.is_leaf
         self._storage, self._moves = value.detach().clone()._storage, ()
         self._lineage, self._grad = None, None
         if required:
-            self._storage.leaf_id = before.leaf_id  # what was recorded before has it, too
+            if is_leaf:
+                self._storage.leaf_id = before.leaf_id  # what was recorded before has it, too
             self.requires_grad_()
             if hooks.is_told(self._leaf_id):
                 forget_with(self._storage, self._leaf_id)

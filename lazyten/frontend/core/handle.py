@@ -52,6 +52,15 @@ class Leaves(WeakValueDictionary[int, Any]):
 
 leaves = Leaves()
 """The tensor whose `.grad` a LEAF node's gradient goes to."""
+held_as_rows: WeakValueDictionary[int, Any] = WeakValueDictionary()
+"""Those of them whose gradient is to be sparse, if it is of rows that were looked up."""
+results: type[Any]
+"""The class of what operations give: `Tensor`, whose module imports all parts."""
+
+KEPT_VIEWS = 2048
+"""Shapes and strides of views that are kept: a program makes the same ones again and again."""
+
+
 def forget_with(storage: Storage, leaf_id: int) -> None:
     """What is known of a leaf by this id goes when its storage does, unless the tensor has another
     then: `x.data = y` gives it one."""
@@ -62,15 +71,6 @@ def _forget(leaf_id: int) -> None:
     owner = leaves.get(leaf_id)
     if owner is None or owner._leaf_id != hooks.one_leaf(leaf_id):
         hooks.forget(leaf_id)
-
-
-held_as_rows: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""Those of them whose gradient is to be sparse, if it is of rows that were looked up."""
-results: type[Any]
-"""The class of what operations give: `Tensor`, whose module imports all parts."""
-
-KEPT_VIEWS = 2048
-"""Shapes and strides of views that are kept: a program makes the same ones again and again."""
 
 
 @lru_cache(KEPT_VIEWS)
