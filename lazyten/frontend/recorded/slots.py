@@ -57,8 +57,8 @@ def watched(frame: Frame) -> Hashable:
         if node in frame.lifted:
             if hooked is not frame.hooks.get(frame.lifted[node]) or not _are_on_tensors(hooked):
                 return None  # of a tensor that another frame made, or no frame
-        elif any(base in frame.lifted or base.op is Op.LEAF and base.arg in frame.leaf_numbers
-                 for base in bases(node)):
+        elif any(base in frame.lifted or base.op is Op.LEAF
+                 and hooks.one_leaf(base.arg) in frame.leaf_numbers for base in bases(node)):
             return None  # of a view that was made there
     return tuple([node for node, table in frame.hooks.items() if table]), tuple(numbers)
 
