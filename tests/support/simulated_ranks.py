@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lazyten.distributed.group import Group
+from lazyten.distributed.job import Job
 from lazyten.ir.collective import KINDS, Collective
 
 Array = np.ndarray[Any, Any]
@@ -21,6 +22,7 @@ class Simulated(Group):
 
     def __init__(self, size: int = 3, rank: int = 1) -> None:
         self.ranks, self._rank, self.log = tuple(range(size)), rank, list[str]()
+        self.job = Job(None, 60, False)
 
     def agreement(self, what: Collective, device: str, dtype: Any, words: str, where: Any) -> Any:
         return SimpleNamespace(joined=None)
