@@ -250,8 +250,8 @@ class Tracer(TracerBase):
         if not several:
             return function(*args, **kwargs)
         own = [function.__self__] if inspect.ismethod(function) else []
-        given = [*own, *args, *kwargs.values(), *several]
-        return _taking_each(getattr(function, "__func__", function), len(given))(*given)
+        each = [*own, *args, *kwargs.values(), *several]
+        return _taking_each(getattr(function, "__func__", function), len(each))(*each)
 
     def _of_modules(self) -> list[tuple[Any, str, Any]]:
         """Calls and attributes of modules, while a program is traced."""
