@@ -225,6 +225,22 @@ def test_other_threads_call_modules_while_one_traces() -> None:
     assert not mistakes and nn.Module.__call__ is called
 
 
+def test_what_another_thread_does_meanwhile_is_no_part_of_a_graph() -> None:
+    layer, given = nn.Linear(2, 2), list[Any]()
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            other = Thread(target=lambda: given.append(layer(lt.ones(2))))
+            other.start()
+            other.join()
+            return self.layer(x)
+    assert len(fx.symbolic_trace(Net()).graph.nodes) == 3 and type(given[0]) is lt.Tensor
+
+
 def test_a_graph_that_is_traced_inside_another_ends_nothing() -> None:
     def function(x: Any) -> Any:
         assert len(fx.symbolic_trace(lambda y: lt.relu(y)).graph.nodes) == 3
