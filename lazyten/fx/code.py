@@ -141,7 +141,7 @@ def _path(root: str, target: str) -> str:
 def code_of(nodes: Sequence[Node], root: str) -> PythonCode:
     """The text of `forward`, which lets go of each value after the last node that reads it."""
     writer = _Writer(nodes, root)
-    inputs, lines = [root], list[str]()
+    inputs, renamed, lines = [root], list[tuple[str, str]](), list[str]()
     last = {read: node for node in nodes for read in node.all_input_nodes}
     for node in nodes:
         if node.op == "placeholder":
@@ -151,11 +151,13 @@ def code_of(nodes: Sequence[Node], root: str) -> PythonCode:
                 default = f" = {writer.text(node.args[0])}"
             inputs.append(f"{stars}{name.lstrip('*')}{default}")
             if name.lstrip("*") != node.name:
-                lines.append(f"{node.name} = {name.lstrip('*')}")
+                renamed.append((node.name, name.lstrip("*")))
             continue
         done = [] if node.op == "output" else [x.name for x, at in last.items() if at is node]
         if not node.users and node.op != "output":
             done.append(node.name)
         lines.append(writer.line(node) + (f";  {' = '.join(done)} = None" if done else ""))
+    if renamed:  # at once: one may be called as another node is
+        lines.insert(0, " = ".join(", ".join(names) for names in zip(*renamed, strict=True)))
     body = "\n    ".join(lines or ["pass"])
     return PythonCode(f"def forward({', '.join(inputs)}):\n    {body}\n", writer.globals)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from threading import RLock, get_ident
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -25,6 +26,8 @@ from lazyten.support.errors import ArgumentError
 F = TypeVar("F", bound=Callable[..., Any])
 _wrapped: list[tuple[dict[str, Any], str]] = []
 _depth = 0
+_one_at_a_time = RLock()
+"""Held while a program is traced, as that changes what calls of modules do, and puts it back."""
 _ABSENT = object()
 
 
@@ -79,6 +82,19 @@ def _replaced(changes: list[tuple[Any, str, Any]]) -> Iterator[None]:
     finally:
         for owner, name, value in reversed(before):
             _put(owner, name, value)
+
+
+def _taking_each(function: Any, count: int) -> Any:
+    """The function, which takes what `*args` and `**kwargs` stand for as one argument each: nobody
+    knows how many there will be. Those that are given by name come after the others."""
+    code, stars = getattr(function, "__code__", None), (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
+    if not isinstance(function, FunctionType) or code is None or hasattr(function, "__wrapped__"):
+        raise ArgumentError(f"fx: what is traced takes *args or **kwargs, and is a "
+                            f"{type(function).__name__} that wraps another function; trace a "
+                            f"function that takes them itself, or whose arguments have names")
+    code = code.replace(co_flags=code.co_flags & ~sum(stars), co_argcount=count,
+                        co_posonlyargcount=0, co_kwonlyargcount=0)
+    return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 
 
 def _put(owner: Any, name: str, value: Any) -> None:
@@ -180,6 +196,10 @@ class Tracer(TracerBase):
               concrete_args: dict[str, Any] | None = None) -> Graph:
         """The graph of a module or a function. concrete_args: arguments that are known, by name:
         what depends on them is decided, and they stay inputs that are not read."""
+        with _one_at_a_time:
+            return self._traced(root, concrete_args or {})
+
+    def _traced(self, root: Module | Callable[..., Any], known: dict[str, Any]) -> Graph:
         global _depth
         is_module = isinstance(root, Module)
         self.root = root if is_module else Module()  # type: ignore[assignment]
@@ -191,16 +211,16 @@ class Tracer(TracerBase):
         _depth += 1
         try:
             with _replaced([*self._of_modules(), *self._of_functions(globals_of)]):
-                args, kwargs = self._inputs(function, is_module, concrete_args or {})
-                result = function(*args, **kwargs)
+                result = self._result(function, is_module, known)
             self.create_node("output", "output", (self.create_arg(result),), {})
         finally:
             _depth -= 1
-            takers.discard(Proxy)
+            if not _depth:
+                takers.discard(Proxy)
         return self.graph
 
-    def _inputs(self, function: Any, is_module: bool, known: dict[str, Any]
-                ) -> tuple[list[Any], dict[str, Any]]:
+    def _result(self, function: Any, is_module: bool, known: dict[str, Any]) -> Any:
+        """What the function gives for stand-ins."""
         found = list(inspect.signature(function).parameters.values())[1 if is_module else 0:]
         unknown = known.keys() - {p.name for p in found}
         if unknown:
@@ -208,11 +228,16 @@ class Tracer(TracerBase):
                                 f"function does not take")
         args: list[Any] = [self.root] if is_module else []
         kwargs: dict[str, Any] = {}
+        several: list[Any] = []
         for p in found:
             stars = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
             default = () if p.default is p.empty else (p.default,)
             if p.name in known:
                 default = (known[p.name],)
+            if isinstance(next(iter(default), None), Tensor):
+                raise ArgumentError(f"fx: {p.name} is a tensor unless it is given, and a graph's "
+                                    f"inputs have numbers and texts for that; have the function "
+                                    f"take None, and use the tensor then")
             given = self.create_proxy("placeholder", stars + p.name, default, {},
                                       type_expr=None if p.annotation is p.empty else p.annotation)
             value = known.get(p.name, given)
@@ -220,22 +245,30 @@ class Tracer(TracerBase):
                 self.create_proxy("call_function", as_traced, (given, value, p.name), {})
             if p.kind is p.KEYWORD_ONLY:
                 kwargs[p.name] = value
-            elif p.kind is not p.VAR_KEYWORD:
-                args.append(value)
-        return args, kwargs
+            else:
+                (several if stars else args).append(value)
+        if not several:
+            return function(*args, **kwargs)
+        own = [function.__self__] if inspect.ismethod(function) else []
+        each = [*own, *args, *kwargs.values(), *several]
+        return _taking_each(getattr(function, "__func__", function), len(each))(*each)
 
     def _of_modules(self) -> list[tuple[Any, str, Any]]:
         """Calls and attributes of modules, while a program is traced."""
-        called, looked_up = Module.__call__, Module.__getattr__
+        called, looked_up, thread = Module.__call__, Module.__getattr__, get_ident()
         cache: dict[str, Any] = {}
 
         def call(module: Module, *args: Any, **kwargs: Any) -> Any:
+            if get_ident() != thread:
+                return called(module, *args, **kwargs)
+
             def forward(*args: Any, **kwargs: Any) -> Any:
                 return called(module, *args, **kwargs)
             return self.call_module(module, forward, args, kwargs)
 
         def attribute(module: Module, name: str) -> Any:
-            return self.getattr(name, looked_up(module, name), cache)
+            found = looked_up(module, name)
+            return self.getattr(name, found, cache) if get_ident() == thread else found
         return [(Module, "__call__", call), (Module, "__getattr__", attribute)]
 
     def _of_functions(self, globals_of: dict[str, Any]) -> list[tuple[Any, str, Any]]:
@@ -262,5 +295,6 @@ def symbolic_trace(root: Module | Callable[..., Any],
     it does depends on values. concrete_args: arguments that are known, by name."""
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
-    name = type(root).__name__ if isinstance(root, Module) else root.__name__
+    name = type(root).__name__ if isinstance(root, Module) else getattr(
+        root, "__name__", "GraphModule")
     return GraphModule(tracer.root, graph, name)

@@ -5,6 +5,8 @@ import copy
 import math
 import operator
 import pickle
+from functools import wraps
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -154,6 +156,110 @@ def _long(x: Any) -> Any:
 
 
 fx.wrap("_long")
+
+
+class Taking(nn.Module):
+    """Arguments of all kinds."""
+
+    def forward(self, a: Any, b: Any, *others: Any, c: float = 1, **named: Any) -> Any:
+        return a * b + others[1] * c - named["d"]
+
+
+@pytest.mark.parametrize(("function", "args", "kwargs"), [
+    (lambda *xs: xs[0] * 2, (1, 2), {}),
+    (lambda x, **named: x + named["a"], (3,), {"a": 5}),
+    (lambda x, **named: x + named.get("a", 1), (3,), {"a": 5}),
+    (lambda *xs, by=2, **named: xs[1] * by - named["a"], (3, 4), {"by": 5, "a": 6}),
+    (Taking(), (1, 2, 3, 4), {"c": 5.0, "d": 6}), (Taking().forward, (1, 2, 3, 4), {"d": 6})])
+def test_arguments_that_are_as_many_as_there_are_stay_so(function: Any, args: Any,
+                                                         kwargs: Any) -> None:
+    args, kwargs = ([lt.full((3,), float(n)) for n in args],
+                    {name: lt.full((3,), float(n)) for name, n in kwargs.items()})
+    assert lt.equal(fx.symbolic_trace(function)(*args, **kwargs), function(*args, **kwargs))
+
+
+def test_arguments_of_what_wraps_a_function_and_tensors_as_defaults_are_refused() -> None:
+    @wraps(_two)
+    def wrapping(*args: Any) -> Any:
+        return args[0]
+    wrapping.__wrapped__ = lambda *parts: parts[0]  # type: ignore[attr-defined]
+    with pytest.raises(lt.ArgumentError, match="function that wraps another function"):
+        fx.symbolic_trace(wrapping)
+    one = lt.ones(1)
+    with pytest.raises(lt.ArgumentError, match="y is a tensor unless it is given"):
+        fx.symbolic_trace(lambda x, y=one: x + y)
+
+
+def test_inputs_that_are_called_as_others_nodes_are_are_kept_apart() -> None:
+    def function(max: Any, max_1: Any, max_2: Any) -> Any:
+        return max * 4 + max_1 * 2 + max_2
+    x, y, z = lt.tensor([3.0]), lt.tensor([5.0]), lt.tensor([7.0])
+    assert fx.symbolic_trace(function)(x, y, z).item() == 29
+
+
+def test_other_threads_call_modules_while_one_traces() -> None:
+    module, mistakes, is_over = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), list[Any](), list[int]()
+    expected, called = module(lt.ones(2)), nn.Module.__call__
+
+    def calling() -> None:
+        try:
+            while not is_over:
+                assert lt.allclose(module(lt.ones(2)), expected)
+        except BaseException as error:
+            mistakes.append(error)
+
+    def tracing() -> None:
+        try:
+            for _ in range(20):
+                graph = fx.symbolic_trace(nn.Sequential(nn.Sequential(nn.Linear(2, 2)), module))
+                assert len(graph.graph.nodes) == 5
+        except BaseException as error:
+            mistakes.append(error)
+    threads = [Thread(target=calling), Thread(target=tracing), Thread(target=tracing)]
+    for thread in threads:
+        thread.start()
+    for thread in threads[1:]:
+        thread.join()
+    is_over.append(1)
+    threads[0].join()
+    assert not mistakes and nn.Module.__call__ is called
+
+
+def test_what_another_thread_does_meanwhile_is_no_part_of_a_graph() -> None:
+    layer, given = nn.Linear(2, 2), list[Any]()
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Any) -> Any:
+            other = Thread(target=lambda: given.append(layer(lt.ones(2))))
+            other.start()
+            other.join()
+            return self.layer(x)
+    assert len(fx.symbolic_trace(Net()).graph.nodes) == 3 and type(given[0]) is lt.Tensor
+
+
+def test_a_graph_that_is_traced_inside_another_ends_nothing() -> None:
+    def function(x: Any) -> Any:
+        assert len(fx.symbolic_trace(lambda y: lt.relu(y)).graph.nodes) == 3
+        return lt.relu(x)
+    assert fx.symbolic_trace(function)(lt.tensor([-1.0])).item() == 0
+
+
+def test_functions_that_are_attributes_of_a_module_are_not_given_it() -> None:
+    class Layer(nn.Module):
+        act, linear = nn.functional.relu, nn.functional.linear
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(lt.tensor([[1.0, -3.0]]))
+
+        def forward(self, x: Any) -> Any:
+            return self.act(self.linear(x, self.w)) + self.act(x)
+    traced, x = fx.symbolic_trace(Layer()), lt.tensor([[1.0, -2.0]])
+    assert lt.equal(traced(x), Layer()(x)) and len(traced.graph.nodes) == 7
 
 
 def test_a_wrapped_function_is_a_node() -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import unwrap
 from threading import local
+from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.support.errors import ForeignOperandError
@@ -76,6 +78,8 @@ def taken_over(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
             return result
     if not asked:
         return NOT_TAKEN
+    if args and not hasattr(type(args[0]), PROTOCOL) and is_attribute_of(args[0], function):
+        args = args[1:]
     for x in asked:
         result = x.__torch_function__(function, types, args, kwargs)
         if result is not NotImplemented:
@@ -83,6 +87,13 @@ def taken_over(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     raise ForeignOperandError(
         f"{function.__name__} of {', '.join(sorted(t.__name__ for t in types))}: the "
         f"__torch_function__ of each gave NotImplemented; have one of them take it")
+
+
+def is_attribute_of(value: Any, function: Callable[..., Any]) -> bool:
+    """Whether an object's class has the function as an attribute, which Python then gives the
+    object first, as a method: `conv = F.conv2d` in a class. PyTorch's functions are none to it."""
+    return any(isinstance(x, FunctionType) and unwrap(x) is unwrap(function)
+               for kind in type(value).__mro__ for x in vars(kind).values())
 
 
 def overridable(function: Callable[P, R]) -> Callable[P, R]:

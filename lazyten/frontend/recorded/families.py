@@ -25,6 +25,7 @@ from lazyten.ir.node import Node, reshape
 from lazyten.ir.number_tape import NUMPY, Tape, exactly, in_memory, numbers
 from lazyten.storage.frames import Frame, drawn
 from lazyten.storage.placement import default_device
+from lazyten.support.errors import ShapeError
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
@@ -158,7 +159,8 @@ class _Inputs(Tape):
 def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
               kwargs: dict[str, Any], frame: Frame, operands: list[Handle[Any]],
               values: Sequence[Value]) -> General | None:
-    """Record an operation for any numbers; None where nothing is computed with those that vary."""
+    """Record an operation for any numbers; None where nothing is computed with those that vary, or
+    it cannot be done for any."""
     tape, family = _Inputs(), met.family
     stand_ins = iter([tape.given(x, n) if n in family.varying else x
                       for n, x in enumerate(met.given)])
@@ -170,6 +172,8 @@ def _recorded(met: Met, function: Callable[..., Any], args: tuple[Any, ...],
         entry, is_clean = record(frame, function, tuple([_each(x, next_one) for x in args]),
                                  {key: _each(x, next_one) for key, x in kwargs.items()},
                                  operands, values)
+    except ShapeError:  # as writing through a view may be where only this place is known
+        return None
     finally:
         numbers.node, tape.is_over = None, True
     if entry is None or not is_clean:

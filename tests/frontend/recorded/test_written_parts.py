@@ -159,3 +159,13 @@ def test_parts_that_overlap_are_written_one_after_the_other() -> None:
         x *= 0.125
         values *= 0.125
         np.testing.assert_allclose(x.numpy(), values, rtol=1e-5)
+
+
+def test_a_view_that_shows_elements_twice_is_written_at_places_that_vary() -> None:
+    x, values = lt.ones(6, 4).realize() + 0, np.ones((6, 4), np.float32)
+    for step in range(STEPS):
+        x.add_(1)
+        values += 1
+        x[0:1].expand(3, 4)[step * 2 % 3] = step
+        values[0] = step
+        np.testing.assert_array_equal(x.numpy(), values)
