@@ -23,6 +23,7 @@ from lazyten.onnx.values import (
     FEW,
     FOLD_LIMIT,
     FOLDING,
+    MOST_KNOWN,
     Array,
     Constant,
     OfSizes,
@@ -38,8 +39,6 @@ from lazyten.onnx.values import (
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, InternalError, LazytenError
 
-MOST_KNOWN = 64
-"""Elements at most of a model's constants that sizes may be compared with."""
 KEPT_CALLS, KEPT_ELEMENTS = 4096, 64
 """Operations on constants whose results are kept, and elements of what they take at most."""
 Bind = Callable[[Graph, Sequence[Value]], Any]
