@@ -18,13 +18,14 @@ from lazyten.onnx.values import FEW, MOST_KNOWN, Array, Constant, OfSizes, Value
 
 LEAST_BYTES = 4
 """Of types in which numbers of sizes do not wrap around."""
-BY_COMPARISONS = frozenset(
-    "Identity Concat Add Sub Mul Neg Abs Sign Min Max Sum Clip Equal Less Greater LessOrEqual "
-    "GreaterOrEqual And Or Xor Not Where".split())
+BY_COMPARISONS = frozenset((
+    "Identity", "Concat", "Add", "Sub", "Mul", "Neg", "Abs", "Sign", "Min", "Max", "Sum", "Clip",
+    "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not", "Where"))
 """Of numbers they give sums and products, or choose one as others compare."""
-OF_DATA = frozenset(
-    "Cast Gather Slice Split Reshape Squeeze Unsqueeze Flatten Transpose Expand Tile Floor Ceil "
-    "Round ReduceMax ReduceMin ReduceSum ReduceProd ConstantOfShape".split())
+OF_DATA = frozenset((
+    "Cast", "Gather", "Slice", "Split", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose",
+    "Expand", "Tile", "Floor", "Ceil", "Round", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd",
+    "ConstantOfShape"))
 """The same of their first input, if the others are not of sizes."""
 EXACT = tuple(sign << bits for bits in (24, 31) for sign in (1, -1))
 """Whole numbers up to these are exact as floats and integers of 32 bits."""
@@ -43,21 +44,22 @@ def told_by(node: Node, values: Sequence[Value], found: Sequence[Constant]) -> l
         told += _numbers(given[0])
     elif kind not in ("Shape", "Size"):
         raise NotRecorded
-    return told + [*EXACT, *_left(node, [x.array for x in given], found[0].array)]
+    return [*told, *EXACT, *_left(node.kind, [x.array for x in given], found[0].array)]
 
 
-def _left(node: Node, given: Sequence[Array], found: Array) -> list[int]:
+def _left(kind: str, given: Sequence[Array], found: Array) -> list[int]:
     """What a division gives besides: what is left, or how often the divisor is in it. If both are
     formulas, and what is left is less than the divisor, they are the only ones."""
-    if node.kind not in ("Div", "Mod", "Range") or any(x.dtype.kind not in "iu" for x in given):
-        if node.kind == "Range":
+    are_whole = all(x.dtype.kind in "iu" for x in given)
+    if kind == "Range":
+        if not are_whole:
             raise NotRecorded
-        return []
-    if node.kind == "Range":
         start, limit, step = [int(x.reshape(())) for x in given]
         return [found.size, limit - start, found.size * step - (limit - start)]
+    if kind not in ("Div", "Mod") or not are_whole:
+        return []
     a, b = given
-    return _numbers(Constant(a - found * b if node.kind == "Div" else (a - found) // b))
+    return _numbers(OfSizes(a - found * b if kind == "Div" else (a - found) // b))
 
 
 def _numbers(constant: Constant) -> list[int]:
