@@ -17,7 +17,6 @@ function of tensors (`export`). Files, in reading order:
 - segments.py: loops that reduce segments of rows, as one program.
 - repeating.py: a subgraph as a function, and several steps of it as one program.
 - scanning.py: loops as part of the program around them, where their steps are known.
-- telling.py: what nodes on the host tell of sizes, as models are called at many.
 - program.py: a graph as steps: compiled segments, and what stands alone.
 - model.py: `load`, and the callable.
 

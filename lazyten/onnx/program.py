@@ -20,6 +20,7 @@ from lazyten.capture.sizes.calls import SizedCalls
 from lazyten.execution.interpreted import TURNS, Line, TooMuch, seldom
 from lazyten.onnx.evaluation import (
     NeedsHost,
+    NotRecorded,
     fold,
     folded,
     named,
@@ -28,16 +29,16 @@ from lazyten.onnx.evaluation import (
     on_host,
     record,
     run_alone,
+    told_by,
 )
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.repeating import Body
 from lazyten.onnx.rewrites import rewritten
-from lazyten.onnx.scanning import NotRecorded, as_scan
+from lazyten.onnx.scanning import as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
-from lazyten.onnx.telling import told_by
 from lazyten.onnx.values import FEW, Constant, OfSizes, Value, is_foreign, key_of, of_sizes
 from lazyten.storage import levels, tracing
 
