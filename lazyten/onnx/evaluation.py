@@ -23,6 +23,7 @@ from lazyten.onnx.values import (
     FEW,
     FOLD_LIMIT,
     FOLDING,
+    MOST_KNOWN,
     Array,
     Constant,
     OfSizes,
@@ -38,8 +39,20 @@ from lazyten.onnx.values import (
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, InternalError, LazytenError
 
-MOST_KNOWN = 64
-"""Elements at most of a model's constants that sizes may be compared with."""
+LEAST_BYTES = 4
+"""Of types in which numbers of sizes do not wrap around."""
+BY_COMPARISONS = frozenset((
+    "Identity", "Concat", "Add", "Sub", "Mul", "Neg", "Abs", "Sign", "Min", "Max", "Sum", "Clip",
+    "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Not",
+    "Where"))
+"""Of numbers they give sums and products, or choose one as others compare."""
+OF_DATA = frozenset((
+    "Cast", "Gather", "Slice", "Split", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose",
+    "Expand", "Tile", "Floor", "Ceil", "Round", "ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd",
+    "ConstantOfShape"))
+"""The same of their first input, if the others are not of sizes."""
+EXACT = tuple(sign << bits for bits in (24, 31) for sign in (1, -1))
+"""Whole numbers up to these are exact as floats and integers of 32 bits."""
 KEPT_CALLS, KEPT_ELEMENTS = 4096, 64
 """Operations on constants whose results are kept, and elements of what they take at most."""
 Bind = Callable[[Graph, Sequence[Value]], Any]
@@ -49,6 +62,10 @@ Bind = Callable[[Graph, Sequence[Value]], Any]
 class NeedsHost(Exception):
     """An operator's function wants its inputs as arrays, as its result is of a type that lazyten
     lacks."""
+
+
+class NotRecorded(Exception):
+    """A body, a loop or what follows from sizes has to run by itself."""
 
 
 @contextmanager
@@ -292,3 +309,54 @@ def numbers_in(constants: Mapping[str, Constant], nodes: Sequence[Node]) -> list
             found.update(x for x in (value if isinstance(value, list | tuple) else [value])
                          if type(x) is int)
     return sorted(x for x in found if abs(x) < 1 << 40)
+
+
+def told_by(node: Node, values: Sequence[Value], found: Sequence[Constant]) -> list[int]:
+    """Numbers that decide what a model does at other sizes: those that a node on constants, some of
+    which are of sizes, computes with and gives. If formulas say all of them at a further size, and
+    each is to every other there as where they were seen (equal, less, more), it gives what formulas
+    say. NotRecorded for nodes of which that is not so: a table that is read at a size may have
+    anything there."""
+    given = [x for x in values if isinstance(x, Constant)]
+    sized = [i for i, x in enumerate(values) if isinstance(x, OfSizes)]
+    kind = None if node.domain else node.kind
+    told = [n for x in found for n in _numbers(x)] if kind != "Range" else []
+    if kind in BY_COMPARISONS or kind in ("Div", "Range") and sized[-1] < len(values) - 1 \
+            or kind == "Mod" and sized == [0] and not node.attributes.get("fmod", 0):
+        told += [n for x in given for n in _numbers(x)]
+    elif kind in OF_DATA and sized == [0]:
+        told += _numbers(given[0])
+    elif kind not in ("Shape", "Size"):
+        raise NotRecorded
+    return [*told, *EXACT, *_left(node.kind, [x.array for x in given], found[0].array)]
+
+
+def _left(kind: str, given: Sequence[Array], found: Array) -> list[int]:
+    """What a division gives besides: what is left, or how often the divisor is in it. If both are
+    formulas, and what is left is less than the divisor, they are the only ones."""
+    are_whole = all(x.dtype.kind in "iu" for x in given)
+    if kind == "Range":
+        if not are_whole:
+            raise NotRecorded
+        start, limit, step = [int(x.reshape(())) for x in given]
+        return [found.size, limit - start, found.size * step - (limit - start)]
+    if kind not in ("Div", "Mod") or not are_whole:
+        return []
+    a, b = given
+    return _numbers(OfSizes(a - found * b if kind == "Div" else (a - found) // b))
+
+
+def _numbers(constant: Constant) -> list[int]:
+    """Whole numbers of a constant, and those on both sides of a fraction. What is true or not
+    tells nothing that its operands do not."""
+    is_sized, kind = isinstance(constant, OfSizes), constant.dtype.kind
+    if math.prod(constant.shape) > (FEW if is_sized else MOST_KNOWN) or kind not in "iufb" \
+            or kind != "b" and is_sized and constant.dtype.itemsize < LEAST_BYTES:
+        raise NotRecorded
+    flat = constant.array.reshape(-1)
+    if kind == "b":
+        return []
+    if is_sized and not (np.isfinite(flat) & (flat == np.floor(flat))).all():
+        raise NotRecorded
+    return [round_to(x.item()) for x in flat if math.isfinite(x)
+            for round_to in ((math.floor,) if is_sized else (math.floor, math.ceil))]

@@ -7,6 +7,7 @@ stands alone between them. Later calls run these steps.
 """
 from __future__ import annotations
 
+import math
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from lazyten.capture.sizes.calls import SizedCalls
 from lazyten.execution.interpreted import TURNS, Line, TooMuch, seldom
 from lazyten.onnx.evaluation import (
     NeedsHost,
+    NotRecorded,
     fold,
     folded,
     named,
@@ -27,16 +29,17 @@ from lazyten.onnx.evaluation import (
     on_host,
     record,
     run_alone,
+    told_by,
 )
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.repeating import Body
 from lazyten.onnx.rewrites import rewritten
-from lazyten.onnx.scanning import NotRecorded, as_scan
+from lazyten.onnx.scanning import as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
-from lazyten.onnx.values import Constant, Value, is_foreign, key_of, of_sizes
+from lazyten.onnx.values import FEW, Constant, OfSizes, Value, is_foreign, key_of, of_sizes
 from lazyten.storage import levels, tracing
 
 
@@ -356,9 +359,24 @@ class _Sized(_Recorder):
     def __init__(self, program: Program, environment: Environment) -> None:
         super().__init__(program, environment)
         self.on_host = on_host(program.nodes)
+        self.told: list[int] = []
 
     def _folded(self, node: Node, values: Sequence[Value]) -> list[Constant] | None:
-        return folded(node, values, self.on_host)
+        found = folded(node, values, self.on_host)
+        if found is not None and any(isinstance(x, OfSizes) for x in values):
+            assert isinstance(node.meaning, Operator)
+            if not node.meaning.shapes or any(name in self.on_host for name in node.outputs) \
+                    or node.kind == "Range":
+                self.told += told_by(node, values, found)
+        return found
+
+    def _scan(self, node: Node, values: Sequence[Value]) -> bool:
+        """See _Planner; NotRecorded for a loop in which something is to be known of sizes."""
+        body = self.program.body(node.attributes["body"])
+        if any(map(_may_count, values)) or not on_host(body.nodes) <= body.constants.keys() or any(
+                isinstance(x, Graph) for n in body.nodes for x in n.attributes.values()):
+            raise NotRecorded
+        return super()._scan(node, values)
 
     def _inlined(self, node: Node, values: Sequence[Value]) -> list[Node] | None:
         body = super()._inlined(node, values)
@@ -370,11 +388,18 @@ class _Sized(_Recorder):
         super()._keep(node, [of_sizes(x) for x in values] if node.meaning.shapes else values)
 
 
+def _may_count(value: Value) -> bool:
+    """Whether a loop may go as often as this says, which follows from sizes."""
+    return isinstance(value, OfSizes) and (
+        value.dtype.kind != "f" or math.prod(value.shape) <= FEW)
+
+
 def _sized(program: Program, given: Mapping[str, Value], told: list[int]) -> list[Value]:
     """The outputs of a program, recorded at the sizes of its inputs; `told` gets numbers that
     follow from these. NotRecorded where outputs are on the host, or nodes have to stand alone."""
     recorder = _Sized(program, {**program.constants, **given})
     recorder.plan()
+    told += recorder.told
     told += numbers_of_sizes(x for name, x in recorder.found.items() if name in recorder.on_host)
     found = [recorder._value(name) for name in program.graph.outputs]
     if not all(isinstance(x, lt.Tensor) for x in found):

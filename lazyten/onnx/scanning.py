@@ -18,7 +18,7 @@ import numpy as np
 
 import lazyten as lt
 from lazyten.frontend.core.handle import Handle
-from lazyten.onnx.evaluation import fold
+from lazyten.onnx.evaluation import NotRecorded, fold
 from lazyten.onnx.graph import Graph, Node
 from lazyten.onnx.listening import as_graphs
 from lazyten.onnx.repeating import Body
@@ -39,10 +39,6 @@ Ints = list[int] | None
 Run = Callable[[list[Value], list[lt.Tensor], int, int], tuple[list[Value], list[lt.Tensor]]]
 """Of states, rows, how many these are and how many outputs there are beside the states: the last
 states, and what all steps give."""
-
-
-class NotRecorded(Exception):
-    """A body, or a loop, has to run by itself."""
 
 
 def as_scan(node: Node, values: Sequence[Value], record: Record, body: Body) -> Node | None:

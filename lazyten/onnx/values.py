@@ -35,6 +35,8 @@ TYPES: dict[str, lt.DType] = {name: getattr(lt, name) for name in (
 KEPT_TYPES = 64
 FEW = 8
 """Elements of an array that follows from sizes which are recorded each."""
+MOST_KNOWN = 64
+"""Elements at most of a constant that sizes may be compared with."""
 
 
 class Constant:

@@ -73,6 +73,11 @@ class Built:
         self.nodes.append(helper.make_node(kind, inputs, [name], **attributes))
         return name
 
+    def cast(self, name: str) -> str:
+        """The name of floats of these numbers."""
+        self.nodes.append(helper.make_node("Cast", [name], [f"n{len(self.nodes)}"], to=FLOAT))
+        return f"n{len(self.nodes) - 1}"
+
     def pair(self, inputs: dict[str, tuple[int, list[Any]]], outputs: list[str]) -> tuple[Any, Any]:
         """The model here, and in onnxruntime."""
         runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -211,6 +216,52 @@ def test_sizes_that_a_model_compares_are_not_what_others_are(
     for n in range(9, 33):
         near(pair, {"x": floats(n, 6)})
     assert bool(launched) == (kind == "Equal")  # else the region has two graphs, and no formulas
+
+
+def by_a_number(name: str) -> tuple[Any, Any]:
+    """A model that takes other rows where something that it computes of their number is another."""
+    b = Built()
+    n = b.add("Gather", b.add("Shape", "x"), b.have(np.array([0])))
+    as_float = b.cast(n)
+    table, one = b.have(np.where(np.arange(60) == 21, 5, 3)), b.have(np.array([1]))
+    three, five = b.have(np.array([3])), b.have(np.array([5]))
+    if name == "float":
+        end = b.add("Where", b.add("Equal", as_float, b.have(np.float32(21))), five, three)
+    elif name == "left of a float":
+        left = b.add("Mod", as_float, b.have(np.float32(5)), fmod=1)
+        end = b.add("Where", b.add("Equal", left, b.have(np.float32(1))), five, three)
+    elif name == "row of a table":
+        end = b.add("Gather", table, n)
+    elif name == "part of a table":
+        end = b.add("Slice", table, n, b.add("Add", n, one))
+    else:
+        square = b.add("Mul", n, b.add("Sub", b.have(np.array([35])), n))
+        end = b.add("Div", b.add("Add", square, b.have(np.array([200]))),
+                    b.have(np.array([253])))  # 2 at 17 and 18, else 1
+    zero = b.have(np.array([0]))
+    b.add("Add", b.add("Slice", "x", zero, end, zero), b.add(
+        "ReduceSum", "x", zero, keepdims=1), to="y")
+    return b.pair({"x": (FLOAT, ["n", 6])}, ["y"])
+
+
+@pytest.mark.parametrize("name", [
+    "float", "left of a float", "row of a table", "part of a table", "share of a square"])
+def test_sizes_at_which_a_number_is_another_are_not_what_others_are(
+        name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAZYTEN_VERIFY", "")  # nobody else has it, and nothing may rely on it
+    pair = by_a_number(name)
+    for n in range(9, 33):
+        near(pair, {"x": floats(n, 6)})
+
+
+def test_an_axis_that_has_changed_beside_two_that_vary_is_of_its_new_size() -> None:
+    b = Built()
+    b.add("Relu", b.add("MatMul", "x", b.weight(3, 5)), to="y")
+    pair = b.pair({"x": (FLOAT, ["b", "m", "n", 3])}, ["y"])
+    random = np.random.default_rng(3)
+    for batch in (9, 10, 12):
+        for m, n in random.integers(9, 30, (16, 2)):
+            near(pair, {"x": floats(batch, m, n, 3)})
 
 
 def test_a_part_of_a_table_up_to_its_end() -> None:

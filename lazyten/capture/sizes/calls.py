@@ -70,18 +70,23 @@ class SizedCalls:
             found = telling(columns)
             if found is not None:
                 self._columns, (self._places, self._fit) = columns, found
+                self._came.clear()
+                self._regions.clear()  # other axes may be of other sizes now
                 break
         return None
 
     def _looked(self, sizes: Sizes, tensors: Sequence[Tensor]) -> Looked | None:
         """What is known of the region of these sizes; None if it is nothing, or it is too soon."""
         regions = regions_of(sizes)
-        key = regions, self._places, trace_key()
+        key = regions, trace_key()
         if key not in self._regions:
             came = self._came.get(key)
             if came is None:
-                seen = [tuple([axes[place] for place in self._places]) for axes in self._seen]
-                came = self._came[key] = {s: None for s in seen if regions_of(s) == regions}
+                assert self._fit is not None
+                seen = {axes: tuple([axes[place] for place in self._places]) for axes in self._seen}
+                came = self._came[key] = {
+                    s: None for axes, s in seen.items() if regions_of(s) == regions
+                    and self._fit.values(self._columns, s) == axes}
             came[sizes] = None
             if not (_grow([*came][-GROWING:]) or len(came) >= IN_REGION):
                 return None
