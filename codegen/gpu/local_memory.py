@@ -88,12 +88,13 @@ def marked(sink: Node, staged: Sequence[Staged]) -> Node:
     return rewrite([sink], lambda n: None, others)[0] if others else sink
 
 
-def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
-                   size: int) -> tuple[Node, list[Node]]:
+def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node], size: int,
+                   in_blocks: bool = False) -> tuple[Node, list[Node]]:
     """(the SINK reading what was `marked` from STAGEs, the ranges that copy).
 
     A STAGE holds what a group of `size` reads while all ranges stand still but for the 'local',
-    'unroll' and 'vector' ones and the reduction's ranges `inside`.
+    'unroll' and 'vector' ones and the reduction's ranges `inside`. in_blocks: it is as tensor cores
+    want it that read local memory by themselves.
     """
     found: dict[Node, Node] = {}
     copying: list[Node] = []
@@ -103,7 +104,7 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
         if number >= 0:
             chosen = staged[number]
             ahead = _loop_around(load, inside, nests) if chosen.buffers > 1 else None
-            layout = _Layout.of(load, inside, ahead is not None, nests)
+            layout = _Layout.of(load, inside, ahead is not None, nests, in_blocks)
             source = make(Op.LOAD, load.dtype, (chosen.load.src[0], *load.src[1:]))
             stage, item = layout.filled(source, number, size)
             copying.append(item)
@@ -184,7 +185,7 @@ class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
     they are in the operand: the last are neighbours there. row: how many of dims, the last ones,
     are a row. copied: whether it is copied without going through registers. gap: bytes between
-    rows."""
+    rows. in_blocks: rows are cut in lines of 16 bytes, and those of all rows follow each other."""
 
     dims: tuple[Node, ...]
     by_source: tuple[Node, ...]
@@ -192,9 +193,11 @@ class _Layout:
     row: int
     copied: bool
     gap: int = MOST_BYTES
+    in_blocks: bool = False
 
     @staticmethod
-    def of(load: Node, inside: Set[Node], copied: bool, nests: Sequence[Set[Node]]) -> _Layout:
+    def of(load: Node, inside: Set[Node], copied: bool, nests: Sequence[Set[Node]],
+           in_blocks: bool) -> _Layout:
         """How the tile that `load` reads is laid out. Elements that are too small to be `copied`
         one by one are in the operand's order, and so are a tensor core's: items that read words
         of its matrices have neighbours along a row, and of a few rows of the reduction."""
@@ -205,6 +208,8 @@ class _Layout:
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
+        if in_blocks:
+            return _Layout.of_blocks(by_source, steps, load.dtype.itemsize, copied)
         for_matrix = sum(r.arg.kind == "vector" for r in dims) > 1
         if for_matrix or copied and load.dtype.itemsize < LEAST_COPY:
             row, run = 0, 1
@@ -218,11 +223,30 @@ class _Layout:
         return _Layout(tuple(dims), tuple(by_source), load.dtype.itemsize, len(dims) - apart,
                        copied)
 
+    @staticmethod
+    def of_blocks(by_source: Sequence[Node], steps: Mapping[Node, int], itemsize: int,
+                  copied: bool) -> _Layout:
+        """The layout of a tensor core that reads local memory by itself. Rows are neighbours in the
+        operand, if there are such, along one side of the instruction's matrix; the other side is
+        that of neighbouring lines."""
+        other, last = (r for r in by_source if r.arg.kind == "vector")
+        row, run = 0, 1
+        while row < len(by_source) and by_source[-1 - row] is not other \
+                and steps[by_source[-1 - row]] == run:
+            run *= by_source[-1 - row].arg.extent
+            row += 1
+        line = by_source[len(by_source) - row:] if row and by_source[-1] is last else [last]
+        rest = [r for r in by_source if r is not other and r not in line]
+        return _Layout((*rest, other, *line), tuple(by_source), itemsize, len(line), copied,
+                       in_blocks=True)
+
     def place(self) -> Node:
         """The position in the array, over the dims. Rows that neighbours in the operand are in are
         padded, to an odd number of elements or vectors, so that they are in different banks."""
         if not self.dims:  # one element
             return index(0)
+        if self.in_blocks:
+            return self._place_in_blocks()
         apart = len(self.dims) - self.row
         row = math.prod(r.arg.extent for r in self.dims[apart:])
         lanes = self.dims[-1].arg.extent if self.dims[-1].arg.kind == "vector" else 1
@@ -235,6 +259,19 @@ class _Layout:
         rows = flatten(sizes[:apart], parts[:apart])
         columns = flatten(sizes[apart:], parts[apart:])
         return simplify(elementwise(Op.ADD, elementwise(Op.MUL, rows, index(row + gap)), columns))
+
+    def _place_in_blocks(self) -> Node:
+        """The same in lines: those with the same elements of all rows, and a gap of one line, so
+        that the lines of a row are in different banks."""
+        apart = len(self.dims) - self.row
+        sizes, parts = [r.arg.extent for r in self.dims], list(self.dims)
+        row, element = (flatten(sizes[part], parts[part])
+                        for part in (slice(apart), slice(apart, None)))
+        width = index(MOST_BYTES // self.itemsize)
+        lines = elementwise(Op.MUL, elementwise(Op.IDIV, element, width),
+                            index(math.prod(sizes[:apart]) + 1))
+        line = elementwise(Op.MUL, elementwise(Op.ADD, lines, row), width)
+        return simplify(elementwise(Op.ADD, line, elementwise(Op.MOD, element, width)))
 
     def filled(self, source: Node, number: int, size: int) -> tuple[Node, Node]:
         """(a STAGE that all items of a group fill, neighbours in the operand by neighbours, the

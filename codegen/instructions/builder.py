@@ -19,6 +19,7 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Matrix,
     MatrixLoad,
+    MatrixPlace,
     Shuffle,
     Splat,
     Store,
@@ -139,12 +140,19 @@ class Builder:
         return out
 
     def matrix(self, core: TensorCore, a: Sequence[Value], b: Sequence[Value],
-               c: Sequence[Value]) -> list[Value]:
+               c: Sequence[Value], turned: Sequence[bool] = ()) -> list[Value]:
         """c + a @ b; see Matrix."""
         block = self.deepest([*a, *b, *c])
         outs = [self.value(v.dtype, 1, block) for v in c]
-        block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c)))
+        block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c), tuple(turned)))
         return outs
+
+    def place_of_matrix(self, address: Address, inner: int, outer: int, filled: Value) -> Value:
+        """Where a matrix is in local memory, once it is `filled`; see MatrixPlace."""
+        block = self.deepest([filled] if address.base is None else [filled, address.base])
+        out = self.value(dt.uint64, 1, block)
+        block.items.append(MatrixPlace(out, address, inner, outer))
+        return out
 
     def load_matrices(self, address: Address, count: int, transposed: bool,
                       filled: Value) -> list[Value]:

@@ -170,13 +170,39 @@ class Across:
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """outs = c + a @ b by the tensor cores; each is what one item of a warp holds. a, b: elements,
-    or words of 32 bits in which they are."""
+    or words of 32 bits in which they are, or one MatrixPlace each. turned: of those, whether their
+    lines are not along the reduction. With MatrixPlaces outs are there after a MatrixWait, and c is
+    used no more."""
 
     outs: tuple[Value, ...]
     core: TensorCore
     a: tuple[Value, ...]
     b: tuple[Value, ...]
     c: tuple[Value, ...]
+    turned: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixPlace:
+    """out = where a matrix is in local memory, for a tensor core that reads it there: blocks of 8
+    lines of 16 bytes, which follow each other from `address` on; its offsets are of the first and
+    the last element. inner, outer: bytes from one block to the next along the reduction, and
+    along rows or columns."""
+
+    out: Value
+    address: Address
+    inner: int
+    outer: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixFence:
+    """Before the first Matrix of MatrixPlaces: what items wrote to its c is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixWait:
+    """All such Matrix instructions of the warp are done, and have read local memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +219,10 @@ class MatrixLoad:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All items of the group come here before any goes on; what they stored locally is seen."""
+    """All items of the group come here before any goes on; what they stored locally is seen.
+    to_cores: by tensor cores that read local memory by themselves, too."""
+
+    to_cores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +295,8 @@ class Loop:
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
-               | Horizontal | WorkItem | Across | Matrix | MatrixLoad | Barrier | Copy | Commit
-               | Wait | Shuffle | Loop)
+               | Horizontal | WorkItem | Across | Matrix | MatrixLoad | MatrixPlace | MatrixFence
+               | MatrixWait | Barrier | Copy | Commit | Wait | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)

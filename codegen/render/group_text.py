@@ -11,8 +11,12 @@ from typing import Protocol
 from lazyten.codegen.instructions.instructions import (
     Across,
     Address,
+    Barrier,
     Matrix,
+    MatrixFence,
     MatrixLoad,
+    MatrixPlace,
+    MatrixWait,
     Value,
     WorkItem,
 )
@@ -29,6 +33,7 @@ class GroupEmitter(Emitter, Protocol):
     names: dict[Value, str]
     depth: int
     helpers: set[str]
+    variables: set[str]
 
     def line(self, text: str) -> None:
         """Append a line."""
@@ -124,9 +129,45 @@ def _lanes(group: int, dialect: Dialect) -> str:
     return f"{(1 << min(group, dialect.warp)) - 1:#x}u"
 
 
+def barrier(out: GroupEmitter, item: Barrier) -> None:
+    """The lines at which the items of a group wait for each other."""
+    if item.to_cores:
+        out.line(f"{_helper(out, 'lazyten_show_local')}();")
+    out.line(out.dialect.barrier)
+
+
+def with_matrices(out: GroupEmitter, item: MatrixFence | MatrixWait) -> None:
+    """The line of one of these instructions."""
+    kind = "fence" if isinstance(item, MatrixFence) else "wait"
+    out.line(f"{_helper(out, f'lazyten_matrix_{kind}')}();")
+
+
+def place_of_matrix(out: GroupEmitter, item: MatrixPlace) -> str:
+    """Where a matrix is, as the instruction takes it."""
+    sizes = ", ".join(str(n) for n in (item.inner, item.outer))
+    return f"{_helper(out, 'lazyten_place')}({out.pointer(item.address)}, {sizes})"
+
+
+def _helper(out: GroupEmitter, name: str) -> str:
+    """The name of a function of the dialect, which the program is going to have."""
+    out.helpers.add(dict(out.dialect.functions)[name])
+    return name
+
+
 def matrix(out: GroupEmitter, item: Matrix) -> None:
-    """Lines that call the function of a tensor core's instruction."""
+    """Lines that call the function of a tensor core's instruction. One that reads local memory by
+    itself adds to the variables where c is, which nobody else needs: a copy would be made before it
+    is done."""
     out.helpers.add(item.core.function)
+    if item.core.is_local:
+        for result, initial in zip(item.outs, item.c, strict=True):
+            name = out.names[initial]
+            out.names[result] = name if name in out.variables else out.let("float", name)
+            out.variables.add(out.names[result])
+        turned = ", ".join(str(int(turned)) for turned in item.turned)
+        given = ", ".join(out.names[v] for v in (*item.outs, *item.a, *item.b))
+        out.line(f"lazyten_mma_{item.core.name}<{turned}>({given});")
+        return
     for result, initial in zip(item.outs, item.c, strict=True):
         out.names[result] = out.let("float", out.names[initial])
     words = [_words(out, values, item.core.in_word) for values in (item.a, item.b)]

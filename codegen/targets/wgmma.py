@@ -1,0 +1,38 @@
+"""Products that tensor cores take from shared memory, while threads go on: PTX's wgmma.
+
+group_text.py makes the calls; see MatrixPlace, MatrixFence and MatrixWait in instructions.py, and
+PTX ISA, "Asynchronous warpgroup level matrix instructions". Matrices are in core matrices of 8
+lines of 16 bytes, without swizzling: what keeps their lines in different banks is the gap behind
+each column of lines, which a descriptor's offsets have. Only sm_90a has them.
+"""
+from __future__ import annotations
+
+
+def multiply(name: str, shape: str, held: int) -> str:
+    """The function that adds a product of this shape and type, of matrices at two places, to `held`
+    floats of each item. turned_a, turned_b: whether lines are along rows, or columns, and not along
+    the reduction."""
+    params = ", ".join(f"float &c{i}" for i in range(held))
+    places = ", ".join(f"%{i}" for i in range(held))
+    outs = ", ".join(f'"+f"(c{i})' for i in range(held))
+    a, b, turned_a, turned_b = (f"%{held + i}" for i in range(4))
+    return (f"#ifndef LAZYTEN_ON_CPU\ntemplate <int turned_a, int turned_b>\n"
+            f"static __device__ inline void lazyten_mma_{name}({params}, ulong a, ulong b) {{\n"
+            f'  asm volatile("wgmma.mma_async.sync.aligned.{shape} {{{places}}}, {a}, {b}, '
+            f'1, 1, 1, {turned_a}, {turned_b};"\n'
+            f'      : {outs} : "l"(a), "l"(b), "n"(turned_a), "n"(turned_b) : "memory");\n}}\n'
+            "#endif")
+
+
+CUDA_LOCAL_MATRICES = (
+    ("lazyten_place",
+     "static __device__ inline ulong lazyten_place(const void *from, uint inner, uint outer) {\n"
+     "  uint start = (uint)__cvta_generic_to_shared(from);\n"
+     "  return (ulong)(start >> 4 & 0x3fff) | (ulong)(inner >> 4) << 16 "
+     "| (ulong)(outer >> 4) << 32;\n}"),
+    *((f"lazyten_{name}", f"#ifndef LAZYTEN_ON_CPU\nstatic __device__ inline void lazyten_{name}() "
+       f'{{\n  asm volatile("{text}" ::: "memory");\n}}\n#endif') for name, text in (
+           ("matrix_fence", "wgmma.fence.sync.aligned;"),
+           ("matrix_wait", "wgmma.commit_group.sync.aligned;\\n wgmma.wait_group.sync.aligned 0;"),
+           ("show_local", "fence.proxy.async.shared::cta;"))))
+"""By name. All but the first are left out under LAZYTEN_ON_CPU, where a test defines them."""
