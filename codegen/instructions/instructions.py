@@ -202,7 +202,10 @@ class MatrixFence:
 
 @dataclass(frozen=True, slots=True)
 class MatrixWait:
-    """All such Matrix instructions of the warp are done, and have read local memory."""
+    """Such Matrix instructions of the warp since the last MatrixWait are a batch; all batches are
+    done, and have read local memory, but the last `pending` ones."""
+
+    pending: int
 
 
 @dataclass(frozen=True, slots=True)

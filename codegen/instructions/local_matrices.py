@@ -1,7 +1,8 @@
 """How linearize multiplies by tensor cores that read local memory by themselves, while items go on.
 
 An iteration waits for what it reads, begins its products, starts to copy for a later iteration, and
-waits for the products: then all have read what the next iteration's copies take the place of.
+waits for the products of the one before, if there is an array more for them, or for its own: then
+all have read what the next iteration's copies take the place of.
 """
 from __future__ import annotations
 
@@ -68,8 +69,12 @@ class LocalMatrices(Memory, Accumulation):
                 return so_far
             found.append(self._carry(node.dtype, Op.ADD, nest, 1, products, len(held)))
         _copy_behind(block, begin)
-        block.items.append(MatrixWait())
-        self._close_nest(nest)
+        pending = min(side.src[0].arg.late for side in node.src[:2])
+        block.items.append(MatrixWait(pending))
+        self._close_nest(nest[-1:])
+        if pending:
+            nest[-1].parent.items.append(MatrixWait(0))
+        self._close_nest(nest[:-1])
         for tile, results in zip(tiles, found, strict=True):
             for env, result in zip(held, results, strict=True):
                 instance = tile | env

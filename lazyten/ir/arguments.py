@@ -53,8 +53,10 @@ class ValueBound(NamedTuple):
 
 
 class LocalArray(NamedTuple):
-    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
+    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`. late:
+    so many more there are, so that what an iteration reads may be read in as many that follow."""
 
     number: int
     size: int
     buffers: int = 1
+    late: int = 0

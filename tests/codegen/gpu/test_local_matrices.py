@@ -131,14 +131,14 @@ def test_what_is_around_a_product_stays(made: Callable[..., lt.Tensor]) -> None:
         assert_array_equal(found.reshape(wanted.shape), wanted)
 
 
-SMALL = replace(product(dt.float16, 64, 64, 64), decisions=Given(
-    f"tensor(i0, i1, r0.2: {FIRST}) group(r0.2:32) {TWO_BUFFERS}"))
+SMALL = replace(product(dt.float16, 64, 64, 128), decisions=Given(
+    f"tensor(i0, i1, r0.2: {FIRST}) group(r0.2:16) {STAGED.format(buffers=', 3 buffers')}"))
 
 
 def run_text(driver: Any, source: str) -> bool:
     """Whether a program of that kernel is right in all orders of threads."""
-    a, b = small((64, 64), 0), small((64, 64), 1)
-    program = Program(driver, source, "kernel_reduce_64_64_64")
+    a, b = small((64, 128), 0), small((128, 64), 1)
+    program = Program(driver, source, "kernel_reduce_64_64_128")
     stored = [ops.encode(x, dt.float16) for x in (a, b)]
     found = results(program, np.zeros((64, 64), dt.float16.numpy), stored, 128)
     return all((ops.decode(x, dt.float16) == a @ b).all() for x in found)
@@ -147,7 +147,8 @@ def run_text(driver: Any, source: str) -> bool:
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("line", "message"), [
-    ("", None), ("lazyten_wait_0();", ""), ("lazyten_matrix_wait();", ""),
+    ("", None), ("lazyten_wait_0();", ""), ("lazyten_matrix_wait_0();", ""),
+    ("lazyten_matrix_wait_1();", ""),
     ("__syncthreads();", "what the last barrier has not shown it"),
     ("lazyten_matrix_fence();", "without a fence in front"),
     ("lazyten_show_local();", "what the last barrier has not shown it"),
@@ -186,7 +187,7 @@ def test_copies_for_later_go_on_while_tensor_cores_compute() -> None:
     body = source[source.index("for ("):]
     order = ("lazyten_wait_0()", "lazyten_show_local()", "__syncthreads()",
              "lazyten_matrix_fence()", f"lazyten_mma_{FIRST}", "lazyten_copy_16(",
-             "lazyten_commit()", "lazyten_matrix_wait()")
+             "lazyten_commit()", "lazyten_matrix_wait_1()", "lazyten_matrix_wait_0()")
     places = [body.index(line) for line in order]
     assert places == sorted(places)
 
