@@ -32,6 +32,9 @@ MATRICES_UNITS = 7.0
 """Reading four matrices at once."""
 COPY_UNITS = 2.0
 """A byte that an item copies to local memory; as much again where it goes through registers."""
+BESIDE = 0.25
+"""Of the shorter of copies and products, what they take more if tensor cores read local memory by
+themselves: they go on beside each other."""
 PART_UNITS = 140.0
 """What a group does besides for each part of the reduction: its barrier, what waits for it."""
 LATENCY_UNITS = 460.0
@@ -113,7 +116,8 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
     buffers = max((s.buffers for s in decisions.staged), default=1)
     copied = sum(copies) * core.takes.itemsize * COPY_UNITS * (1 if buffers > 1 else 2)
     products = depth * (p * q * core.units + _load_units(core, p, q))
-    each = (max(products, copied) if core.is_local else products + copied) + PART_UNITS
+    shorter = min(products, copied) * (BESIDE if core.is_local else 1.0)
+    each = max(products, copied) + shorter + PART_UNITS
     warps, groups = (math.prod(n) for n in (
         (n for _, n in decisions.local),
         (-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)))
