@@ -380,5 +380,5 @@ def _format(item: Instruction) -> str:
         return f"{_result(item.out)} = {item.op.name} {' '.join(map(_name, item.args))}"
     fields = [getattr(item, f) for f in item.__slots__ if f != "out"]
     out = f"{_result(item.out)} = " if hasattr(item, "out") else ""
-    words = (_name(value) for value in fields if value is not None)
+    words = (_name(value) for value in fields if value is not None and value is not False)
     return " ".join([f"{out}{type(item).__name__}", *words])
