@@ -84,7 +84,7 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
     sides = [r * w * t for r, w, t in zip(core.shape, warps, tile, strict=False)]
     size = core.warp * math.prod(warps)
     copies = [-(-side * part // size) for side in sides]
-    gaps = 17 / 16 if core.is_local else 5 / 4
+    gaps = 1 if core.is_local else 5 / 4
     memory = int(sum(sides) * part * core.takes.itemsize * gaps)
     if (sides[0] > row.arg.extent or sides[1] > column.arg.extent or part > inner.arg.extent
             or size > model.target.work_group or memory > model.target.local_memory

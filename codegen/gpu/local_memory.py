@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial, reduce
 
 from lazyten.codegen.instructions.congruence import congruence_of
 from lazyten.codegen.instructions.vector_access import (
@@ -33,6 +34,8 @@ LOCAL_SLOT = 1 << 20
 """From here on are the argument numbers of operands that are going to be in local memory."""
 MOST_COPIES = 32
 """Instructions by which an item copies a part of an operand."""
+SWIZZLED = (128, 64, 32)
+"""Bytes of rows whose lines of 16 bytes change places, for tensor cores that read local memory."""
 LATE = 1
 """Iterations that read local memory beside the next one, where tensor cores do so by themselves."""
 COPIES = 1 << 21
@@ -163,7 +166,7 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int,
         return [simplify(node) for node in pair]
     first = [node for i in range(buffers - 1) for node in at(index(i))]
     later = at(elementwise(Op.ADD, ahead, index(buffers - 1)))
-    arg = LocalArray(stage.arg.number, turns * size, buffers, late)
+    arg = stage.arg._replace(size=turns * size, buffers=buffers, late=late)
     made = make(Op.STAGE, stage.dtype, (*first, *later, *own), arg)
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 
@@ -186,12 +189,21 @@ def array_sizes(sink: Node, size: int) -> list[tuple[int, int, int]]:
     return found + [(1, 1, size * max(dtype.itemsize, 4)) for dtype in shared]
 
 
+def _times(node: Node, factor: int) -> Node:
+    return elementwise(Op.MUL, node, index(factor))
+
+
+def _digit(node: Node, step: int, count: int) -> Node:
+    """node // step % count."""
+    return elementwise(Op.MOD, elementwise(Op.IDIV, node, index(step)), index(count))
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
     they are in the operand: the last are neighbours there. row: how many of dims, the last ones,
     are a row. copied: whether it is copied without going through registers. gap: bytes between
-    rows. in_blocks: rows are cut in lines of 16 bytes, and those of all rows follow each other."""
+    rows. in_blocks: it is in swizzled rows, for tensor cores that read local memory."""
 
     dims: tuple[Node, ...]
     by_source: tuple[Node, ...]
@@ -266,18 +278,33 @@ class _Layout:
         columns = flatten(sizes[apart:], parts[apart:])
         return simplify(elementwise(Op.ADD, elementwise(Op.MUL, rows, index(row + gap)), columns))
 
+    def _rows_of_blocks(self) -> tuple[int, int]:
+        """(elements of a row that stays together: the most of 128, 64 and 32 bytes, lines)."""
+        apart = len(self.dims) - self.row
+        lines, elements = (math.prod(r.arg.extent for r in part)
+                           for part in (self.dims[:apart], self.dims[apart:]))
+        width = next(n for n in SWIZZLED if elements * self.itemsize % n == 0) // self.itemsize
+        return width, lines
+
     def _place_in_blocks(self) -> Node:
-        """The same in lines: those with the same elements of all rows, and a gap of one line, so
-        that the lines of a row are in different banks."""
+        """The same in rows of 128, 64 or 32 bytes, one of each line, then their next ones. Lines
+        of 16 bytes in a row change places by the number of the 128 bytes that it is in, as the
+        tensor core has it: bits 4 to 6 of an address are those and bits 7 to 9, without carry."""
         apart = len(self.dims) - self.row
         sizes, parts = [r.arg.extent for r in self.dims], list(self.dims)
-        row, element = (flatten(sizes[part], parts[part])
-                        for part in (slice(apart), slice(apart, None)))
-        width = index(MOST_BYTES // self.itemsize)
-        lines = elementwise(Op.MUL, elementwise(Op.IDIV, element, width),
-                            index(math.prod(sizes[:apart]) + 1))
-        line = elementwise(Op.MUL, elementwise(Op.ADD, lines, row), width)
-        return simplify(elementwise(Op.ADD, line, elementwise(Op.MOD, element, width)))
+        line, element = (flatten(sizes[part], parts[part])
+                         for part in (slice(apart), slice(apart, None)))
+        width, lines = self._rows_of_blocks()
+        chunk = MOST_BYTES // self.itemsize
+        count = width // chunk
+        number = _digit(element, chunk, count)
+        turn = _digit(line, SWIZZLED[0] // (width * self.itemsize), count)
+        swapped = [_times(_digit(elementwise(
+            Op.ADD, _digit(number, 1 << bit, 2), _digit(turn, 1 << bit, 2)), 1, 2), chunk << bit)
+            for bit in range(count.bit_length() - 1)]
+        terms = [_times(elementwise(Op.IDIV, element, index(width)), width * lines),
+                 _times(line, width), *swapped, elementwise(Op.MOD, element, index(chunk))]
+        return simplify(reduce(partial(elementwise, Op.ADD), terms))
 
     def filled(self, source: Node, number: int, size: int) -> tuple[Node, Node]:
         """(a STAGE that all items of a group fill, neighbours in the operand by neighbours, the
@@ -302,6 +329,10 @@ class _Layout:
         value, place = substitute([source, self.place()], digits)
         last, = substitute([self.place()], {r: index(r.arg.extent - 1) for r in self.dims})
         arg = LocalArray(number, int(simplify(last).value) + 1)
+        if self.in_blocks:
+            wide, lines = self._rows_of_blocks()
+            size = math.prod(r.arg.extent for r in self.dims)
+            arg = LocalArray(number, size, width=wide, apart=wide * lines)
         sources = (simplify(value), simplify(place), *own)
         return make(Op.STAGE, value.dtype, sources, arg), item
 

@@ -147,11 +147,11 @@ class Builder:
         block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c), tuple(turned)))
         return outs
 
-    def place_of_matrix(self, address: Address, inner: int, outer: int, filled: Value) -> Value:
+    def place_of_matrix(self, address: Address, width: int, apart: int, filled: Value) -> Value:
         """Where a matrix is in local memory, once it is `filled`; see MatrixPlace."""
         block = self.deepest([filled] if address.base is None else [filled, address.base])
         out = self.value(dt.uint64, 1, block)
-        block.items.append(MatrixPlace(out, address, inner, outer))
+        block.items.append(MatrixPlace(out, address, width, apart))
         return out
 
     def load_matrices(self, address: Address, count: int, transposed: bool,

@@ -184,15 +184,14 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class MatrixPlace:
-    """out = where a matrix is in local memory, for a tensor core that reads it there: blocks of 8
-    lines of 16 bytes, which follow each other from `address` on; its offsets are of the first and
-    the last element. inner, outer: bytes from one block to the next along the reduction, and
-    along rows or columns."""
+    """out = where a matrix is in local memory, for a tensor core that reads it there: in swizzled
+    rows of `width` bytes, from `address` on, whose offsets are of the first and the last element.
+    apart: bytes from rows to the next rows of the same lines."""
 
     out: Value
     address: Address
-    inner: int
-    outer: int
+    width: int
+    apart: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,19 +24,21 @@ from lazyten.codegen.instructions.memory import Memory
 from lazyten.codegen.instructions.scopes import Env, assignments, sorted_unrolled
 from lazyten.codegen.instructions.vector_access import MOST_BYTES
 from lazyten.codegen.targets.tensor_cores import Digits, TensorCore
-from lazyten.ir.node import Node, index, ranges_of, substitute
+from lazyten.ir.arguments import LocalArray
+from lazyten.ir.node import Node, index, substitute
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.affine import affine
+from lazyten.symbolic.simplify import simplify_all
 
 
 class Lines(NamedTuple):
-    """Where the lines of a matrix are: elements from one of its blocks to the next along the
-    reduction (inner) and along rows or columns (outer), whether the lines are along the latter,
+    """Where the lines of a matrix are: elements of a swizzled row of them, and from those to the
+    next ones of the same lines, whether they are along rows or columns instead of the reduction,
     the position of the first element (terms and a constant) and that of the last behind it."""
 
-    inner: int
-    outer: int
+    width: int
+    apart: int
     turned: bool
     terms: dict[Node, int]
     offset: int
@@ -97,7 +99,7 @@ class LocalMatrices(Memory, Accumulation):
             address = Address(self.arrays[stage], base, offset, (0, lines.last), is_local=True)
             size = core.takes.itemsize
             found[tuple(env.values())] = self.build.place_of_matrix(
-                address, lines.inner * size, lines.outer * size, self._value(stage, {}))
+                address, lines.width * size, lines.apart * size, self._value(stage, {}))
         return lines.turned, lambda env: found[tuple(env[r] for r in ranges)]
 
 
@@ -106,18 +108,18 @@ def lines_of(core: TensorCore, operand: Node, digits: Digits) -> Lines | None:
     in lines in local memory."""
     if operand.op is not Op.LOAD or operand.src[0].op is not Op.STAGE or len(operand.src) > 2:
         return None
+    array: LocalArray = operand.src[0].arg
     ranges = [core.range(d) for d in (*digits, *core.inner)]
-    known, offset = affine(operand.src[1])
-    outer, row, inner, element = (known.get(r, 0) for r in ranges)
-    terms = {t: factor for t, factor in known.items() if t not in ranges}
-    width = MOST_BYTES // core.takes.itemsize
-    start, = substitute([operand.src[1]], {r: index(0) for r in ranges})
-    if any(r in ranges_of([t]) for t in terms for r in ranges) or outer % width or inner % width \
-            or (row, element) not in ((width, 1), (1, width)) \
-            or not congruence_of(start).is_multiple(width):
+    known, _ = affine(operand.src[1])
+    turned = known.get(ranges[1]) == 1
+    start, = simplify_all(substitute([operand.src[1]], {r: index(0) for r in ranges}))
+    if not array.width or not turned and known.get(ranges[3]) != 1 \
+            or not congruence_of(start).is_multiple(MOST_BYTES // core.takes.itemsize):
         return None
-    last = sum(known[r] * (r.arg.extent - 1) for r in ranges)
-    return Lines(inner, outer, row == 1, terms, offset, last)
+    rows, depth = core.size(digits), core.size(core.inner)
+    last = (rows - 1) // array.width * array.apart + (depth - 1) * array.width \
+        if turned else (rows - 1) * array.width + depth - 1
+    return Lines(array.width, array.apart, turned, *affine(start), last)
 
 
 def _copy_behind(block: Block, begin: int) -> None:

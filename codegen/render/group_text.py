@@ -20,11 +20,14 @@ from lazyten.codegen.instructions.instructions import (
     Value,
     WorkItem,
 )
-from lazyten.codegen.instructions.vector_access import whole_accesses
+from lazyten.codegen.instructions.vector_access import MOST_BYTES, whole_accesses
 from lazyten.codegen.render.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
+
+PATTERN = 1024
+"""Bytes after which the swizzling of rows begins anew."""
 
 
 class GroupEmitter(Emitter, Protocol):
@@ -42,10 +45,12 @@ class GroupEmitter(Emitter, Protocol):
         """To the first element at an address."""
 
 
-def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> list[str]:
-    """The lines that declare the arrays of a group."""
+def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect, swizzled: bool) -> list[str]:
+    """The lines that declare the arrays of a group. Those of swizzled rows are whole patterns, and
+    begin where one does."""
     if not asked_bytes(arrays, dialect):
-        return [f"  {dialect.local}{element_type(dtype)} l{number}[{size}];"
+        local = dialect.local.format(alignment=PATTERN if swizzled else MOST_BYTES)
+        return [f"  {local}{element_type(dtype)} l{number}[{size}];"
                 for number, (dtype, size) in enumerate(arrays)]
     lines, start = [], 0
     for number, (dtype, size) in enumerate(arrays):
@@ -144,7 +149,7 @@ def with_matrices(out: GroupEmitter, item: MatrixFence | MatrixWait) -> None:
 
 def place_of_matrix(out: GroupEmitter, item: MatrixPlace) -> str:
     """Where a matrix is, as the instruction takes it."""
-    sizes = ", ".join(str(n) for n in (item.inner, item.outer))
+    sizes = ", ".join(str(n) for n in (item.width, item.apart))
     return f"{_helper(out, 'lazyten_place')}({out.pointer(item.address)}, {sizes})"
 
 

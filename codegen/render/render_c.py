@@ -88,7 +88,8 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     kernel = dialect.grouped.format(group=function.group) if function.group else ""
     start = f"{kernel or dialect.kernel} {function_name(function.name)}("
     head = start + (",\n" + " " * len(start.splitlines()[-1])).join(params) + ") {"
-    arrays = declared(function.arrays, dialect)
+    swizzled = any(isinstance(i, MatrixPlace) for i in instructions_of(function.body))
+    arrays = declared(function.arrays, dialect, swizzled)
     if asked_bytes(function.arrays, dialect):
         renderer.helpers.add(dialect.ask)
     declares = [*dialect.head, *(dialect.float64 if renderer.uses_float64 else ()),

@@ -25,8 +25,8 @@ class Dialect:
     unsigned 64-bit integer. function: the qualifier of helper functions. mulacc: a * b + c of
     floats. last: a parameter after the buffers, where the number of the item comes so. local_item:
     the number of the work item in its group; group: that of its group; local: the qualifier of
-    arrays that a group shares; barrier: the statement at which the items of a group wait for each
-    other; all four empty where there are no groups. most_declared: bytes of such arrays that a
+    arrays that a group shares, aligned to {alignment} bytes; barrier: the statement at which the
+    items of a group wait for each other; all four empty where there are no groups. most_declared: bytes of such arrays that a
     kernel may declare, 0 for all; where it has more they are parts of one, `asked`, which the line
     `ask` declares, and whose size its launch gives. load, store: a vector `kind` of lanes at a
     pointer `to`, aligned as an element is. convert: a vector to one of type `kind`. unaligned: the
@@ -86,7 +86,7 @@ OPENCL = Dialect(
     item="get_global_id(0)",
     local_item="get_local_id(0)",
     group="get_group_id(0)",
-    local="local __attribute__((aligned(16))) ",
+    local="local __attribute__((aligned({alignment}))) ",
     grouped="__attribute__((reqd_work_group_size({group}, 1, 1)))\nkernel void",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     function="static ",
@@ -131,11 +131,11 @@ CUDA = Dialect(
     item="(blockIdx.x * (ulong)blockDim.x + threadIdx.x)",
     local_item="threadIdx.x",
     group="blockIdx.x",
-    local="__shared__ __align__(16) ",
+    local="__shared__ __align__({alignment}) ",
     most_declared=48 << 10,
     asked="lazyten_shared",
     ask="#ifndef LAZYTEN_ON_CPU\n"
-        "extern __shared__ __align__(16) unsigned char lazyten_shared[];\n#endif",
+        "extern __shared__ __align__(1024) unsigned char lazyten_shared[];\n#endif",
     barrier="__syncthreads();",
     function="static __device__ inline ",
     mulacc="fma({a}, {b}, {c})",

@@ -38,10 +38,9 @@ class TensorCore:
     in_word: how many of those a word of 32 bits has. row, word: where a warp reads matrices of
     local memory at once (ldmatrix.py), the digit that is a matrix's row, and those of an item's
     word in it and of an element in that; else empty. is_local: whether the instruction reads a and
-    b from local memory by itself, while the items go on (wgmma.py): there they are in blocks of
-    lines of 16 bytes, `lines` of which are one behind the other; the last digits of rows, columns
-    and inner number the lines of a block, or the elements of a line, and the first the blocks;
-    items have nothing of a and b then. units: what it takes of a warp, in the estimate's units.
+    b from local memory by itself, while the items go on (wgmma.py): there they are in swizzled
+    rows, and items have nothing of a and b; the last digits of rows, columns and inner have as
+    many steps as 16 bytes have elements. units: what it takes of a warp, in the estimate's units.
     function: the text of `lazyten_mma_NAME`, which takes an item's elements of c, to write to, then
     its words of a, then of b, or the places of both in local memory.
     """

@@ -1,9 +1,9 @@
 """Products that tensor cores take from shared memory, while threads go on: PTX's wgmma.
 
 group_text.py makes the calls; see MatrixPlace, MatrixFence and MatrixWait in instructions.py, and
-PTX ISA, "Asynchronous warpgroup level matrix instructions". Matrices are in core matrices of 8
-lines of 16 bytes, without swizzling: what keeps their lines in different banks is the gap behind
-each column of lines, which a descriptor's offsets have. Only sm_90a has them.
+PTX ISA, "Asynchronous warpgroup level matrix instructions". Matrices are in rows of 128, 64 or 32
+bytes, which copies write as wholes, with the instruction's swizzling of the 16 bytes in them; an
+array of rows begins at a multiple of 1024 bytes. Only sm_90a has them.
 """
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def multiply(name: str, shape: str, held: int) -> str:
 
 CUDA_LOCAL_MATRICES = (
     ("lazyten_place",
-     "static __device__ inline ulong lazyten_place(const void *from, uint inner, uint outer) {\n"
-     "  uint start = (uint)__cvta_generic_to_shared(from);\n"
-     "  return (ulong)(start >> 4 & 0x3fff) | (ulong)(inner >> 4) << 16 "
-     "| (ulong)(outer >> 4) << 32;\n}"),
+     "static __device__ inline ulong lazyten_place(const void *from, uint width, uint apart) {\n"
+     "  uint start = (uint)__cvta_generic_to_shared(from), mode = width == 128 ? 1 : "
+     "width == 64 ? 2 : 3;\n"
+     "  return (ulong)(start >> 4 & 0x3fff) | (ulong)(apart >> 4 & 0x3fff) << 16\n"
+     "      | (ulong)(8 * width >> 4) << 32 | (ulong)mode << 62;\n}"),
     *((f"lazyten_{name}", f"#ifndef LAZYTEN_ON_CPU\nstatic __device__ inline void lazyten_{name}() "
        f'{{\n  asm volatile("{text}" ::: "memory");\n}}\n#endif') for name, text in (
            ("matrix_fence", "wgmma.fence.sync.aligned;"),

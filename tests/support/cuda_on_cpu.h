@@ -445,19 +445,25 @@ MATRICES(_transposed, true)
 
 namespace cuda_on_cpu {
 
-// A matrix in shared memory, of 8 x 8 blocks of 16-bit elements: what a descriptor without swizzling
-// says (PTX ISA, "Matrix Descriptor Format").
+// A matrix in shared memory, of 16-bit elements in swizzled rows: what a descriptor says (PTX ISA,
+// "Matrix Descriptor Format" and "Canonical Layouts").
 struct Matrix {
   const unsigned char *start;
-  unsigned inner, outer;  // bytes from block to block, along the reduction and along rows or columns
-  bool turned;            // whether lines of 16 bytes go along rows or columns
+  unsigned apart, eight;  // bytes from rows to their next parts, and from eight rows to the next
+  unsigned mode;          // rows of 128, 64 or 32 bytes: 1, 2 or 3
+  bool turned;            // whether rows go along rows or columns of the matrix
   Matrix(uint64_t at, bool turned)
-      : start(places[at & 0x3fff]), inner((at >> 16 & 0x3fff) << 4), outer((at >> 32 & 0x3fff) << 4),
-        turned(turned) {}
+      : start(places[at & 0x3fff]), apart((at >> 16 & 0x3fff) << 4), eight((at >> 32 & 0x3fff) << 4),
+        mode(at >> 62), turned(turned) {
+    if (mode == 0) mistake = "a matrix whose rows are not swizzled";
+  }
   uint32_t operator()(unsigned row, unsigned k) const {
-    unsigned line = turned ? k % 8 : row % 8, element = turned ? row % 8 : k % 8;
+    unsigned line = turned ? k : row, element = turned ? row : k, width = 256 >> mode;
+    uintptr_t at = (uintptr_t)start + line / 8 * eight + line % 8 * width
+                   + element * 2 / width * apart + element * 2 % width;
+    at ^= (at >> 7 & (width / 16 - 1)) << 4;
     unsigned short bits;
-    memcpy(&bits, start + row / 8 * outer + k / 8 * inner + line * 16 + element * 2, 2);
+    memcpy(&bits, (const void *)at, 2);
     return bits;
   }
 };
