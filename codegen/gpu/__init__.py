@@ -71,8 +71,8 @@ warps keep busy.
   bytes, along the side that is neighbours in memory, so both sides of a product may be turned.
   Copies write rows as wholes; `local_memory.py` swizzles their lines of 16 bytes, so that the
   tensor core finds those of 8 rows in different banks. The part of the reduction that is in local
-  memory is written out, since nobody may touch the results between MatrixFence and MatrixWait. Copies for a
-  later iteration begin while the products run (`local_matrices.py`).
+  memory is written out, since nobody may touch the results between MatrixFence and MatrixWait.
+  Copies for a later iteration begin while the products run (`local_matrices.py`).
 - **16-bit floats** that a device has (`Target.halves`, native_half.py) are neither decoded by
   formulas nor computed in float32: half.py leaves their conversions and `+`, `-`, `*`, between
   BITCASTs of what is in memory. Text calls a function for each, which the dialect defines: PTX,

@@ -26,8 +26,9 @@ class Dialect:
     floats. last: a parameter after the buffers, where the number of the item comes so. local_item:
     the number of the work item in its group; group: that of its group; local: the qualifier of
     arrays that a group shares, aligned to {alignment} bytes; barrier: the statement at which the
-    items of a group wait for each other; all four empty where there are no groups. most_declared: bytes of such arrays that a
-    kernel may declare, 0 for all; where it has more they are parts of one, `asked`, which the line
+    items of a group wait for each other; all four empty where there are no groups. most_declared:
+    bytes of such arrays that a kernel may declare, 0 for all; where it has more they are parts of
+    one, `asked`, which the line
     `ask` declares, and whose size its launch gives. load, store: a vector `kind` of lanes at a
     pointer `to`, aligned as an element is. convert: a vector to one of type `kind`. unaligned: the
     type of such a vector in memory, where a load or store names it. whole: the place in memory
