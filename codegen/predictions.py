@@ -54,18 +54,19 @@ def numbers_of(kernel: Kernel) -> tuple[Hashable, Numbers]:
 
 class Prediction:
     """What a template's numbers are at sizes that it has not been seen at: functions of sizes, and
-    of the floats of the kernel's graph. job: at one of the samples."""
+    of the floats of the kernel's graph. job: at one of the samples. quantities: how many blocks of
+    its ranges there are, and the like, which numbers may follow from besides products of sizes."""
 
     def __init__(self, job: Job, samples: Mapping[Sizes, Sample]) -> None:
         self._job = job
         self._order = order = list(samples.values())
         self._fit = Samples(tuple(samples))
-        self._others = list(self._quantities(self._fit))
+        self.quantities = list(self._quantities(self._fit))
         self._integers = list(zip(*(s.graph.integers for s in order), strict=True))
         self._floats = Floats(s.graph.floats for s in order)
         self._literals = [_Lanes.of(seen) for seen in zip(*(s.literals for s in order),
                                                           strict=True)]
-        self._is_sure = not any(map(_divides_signed, job.parts))
+        self._is_sure = is_sure(job)
 
     def at(self, sizes: Sizes, graph: Numbers, kernel: Kernel) -> Found | None:
         """The numbers at these sizes; None where they are not certain. The graph must have the
@@ -92,7 +93,7 @@ class Prediction:
 
     def _literal(self, seen: _Lanes, sizes: Sizes, graph: Numbers) -> Literal | None:
         values = tuple([self._floats.value(lane, graph.floats) if seen.dtype.is_float
-                        else self._fit.value(lane, sizes, self._others) for lane in seen.lanes])
+                        else self._fit.value(lane, sizes, self.quantities) for lane in seen.lanes])
         if None in values:
             return None
         return Literal(seen.dtype, values)  # type: ignore[arg-type]  # none is None
@@ -122,7 +123,7 @@ class Prediction:
     def _launch(self, fit: Samples, sizes: Sizes, kernel: Kernel) -> Generated | None:
         """How it is launched. Arguments that may be one memory are so at all samples."""
         launches = [s.launch for s in self._order]
-        scratch = tuple(fit.value(seen, sizes, self._others) for seen in
+        scratch = tuple(fit.value(seen, sizes, self.quantities) for seen in
                         zip(*(g.scratch for g in launches), strict=True))
         if None in scratch:
             return None
@@ -158,6 +159,11 @@ class _Lanes(NamedTuple):
         if len({repr(literal.values) for literal in seen}) == 1:
             return seen[0]
         return cls(seen[0].dtype, tuple(zip(*(x.values for x in seen), strict=True)))
+
+
+def is_sure(job: Job) -> bool:
+    """Whether formulas may say the numbers of a kernel that was made to instructions."""
+    return not any(map(_divides_signed, job.parts))
 
 
 def _divides_signed(part: Part) -> bool:

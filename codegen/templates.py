@@ -19,17 +19,18 @@ from functools import partial
 from lazyten.codegen.instructions.literals import Literal, Parts, literals_of, reading
 from lazyten.codegen.job import Job, generated
 from lazyten.codegen.pipeline import DRIVER, PASSES, renderer
-from lazyten.codegen.predictions import Prediction, Sample, numbers_of
+from lazyten.codegen.predictions import Prediction, Sample, is_sure, numbers_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir.decision_grammar import PLAIN
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage.device import AtSizes
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import attribute_to
 from lazyten.support.passes import is_verifying
-from lazyten.symbolic.formulas import Seen, Sizes
+from lazyten.symbolic.formulas import Quantity, Seen, Sizes
 
 TO_INSTRUCTIONS = PASSES[:-1]
 """All passes but the last, which makes text."""
@@ -108,11 +109,13 @@ together."""
 
 @dataclass(frozen=True, eq=False)
 class Filled:
-    """A kernel at one size: its template, what a launch must know of this size, and the numbers."""
+    """A kernel at one size: its template, what a launch must know of this size, and the numbers.
+    seen: the sizes that the template was seen at."""
 
     template: Template
     launch: Generated
     literals: tuple[Literal, ...]
+    seen: Seen[Sample, Prediction]
 
     @property
     def memory(self) -> bytes:
@@ -122,6 +125,46 @@ class Filled:
         found = {at: literal.bits for at, literal in zip(places, self.literals, strict=True)
                  if at is not None}
         return b"".join(found[at] for at in sorted(found))
+
+    @property
+    def taken_apart(self) -> tuple[Hashable, tuple[Scalar, ...]]:
+        """What it has in common with the same kernel at other sizes, and the numbers in which they
+        may differ."""
+        numbers = tuple([x for literal in self.literals for x in literal.values])
+        form = tuple([(literal.dtype, len(literal.values)) for literal in self.literals])
+        return (self.template, self.launch.in_place, form), numbers
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether there may be formulas for its numbers."""
+        return is_sure(self.template.job)
+
+    @property
+    def quantities(self) -> Sequence[Quantity]:
+        """What its numbers may follow from besides products of sizes, as far as that is known."""
+        formulas = self.seen.formulas
+        return [] if formulas is None else formulas.quantities
+
+    def in_text(self, places: Sequence[int | None]) -> set[int]:
+        """Which of the numbers are in the text. places: see Template."""
+        number, found = 0, set[int]()
+        for at, literal in zip(places, self.literals, strict=True):
+            if at is None:
+                found.update(range(number, number + len(literal.values)))
+            number += len(literal.values)
+        return found
+
+    def slots(self, places: Sequence[int | None]) -> tuple[tuple[int, DType], ...]:
+        """What is in each slot of the memory, at whatever size: one of the numbers, by their order
+        in `taken_apart`, and its type. places: see Template."""
+        found: dict[int, tuple[int, DType]] = {}
+        number = 0
+        for at, literal in zip(places, self.literals, strict=True):
+            for lane in range(len(literal.values)):
+                if at is not None:
+                    found[at + lane] = number + lane, literal.dtype
+            number += len(literal.values)
+        return tuple([found[at] for at in sorted(found)])
 
 
 @dataclass(eq=False)
@@ -170,7 +213,7 @@ class Templates:
                 found = None if formulas is None else formulas.at(sizes, numbers, kernel)
                 if found is not None:
                     template.add(found.literals)
-                    return Filled(template, found.launch, found.literals)
+                    return Filled(template, found.launch, found.literals, seen)
         job = self._job(place, kernel, target)
         self.lowered += 1
         parts = tuple(literals_of(part.instructions) for part in job.parts)
@@ -182,7 +225,7 @@ class Templates:
         seen = predictions.setdefault(template, Seen(partial(Prediction, template.job)))
         decided = tuple(part.decisions for part in job.parts)
         seen.add(sizes, Sample(numbers, literals, decided, launch))
-        return Filled(template, launch, literals)
+        return Filled(template, launch, literals, seen)
 
     def _job(self, place: _Place, kernel: Kernel, target: Target) -> Job:
         """The kernel as instructions, by decisions that another size has had where these fit."""
@@ -191,7 +234,7 @@ class Templates:
             for text in dict.fromkeys((*known, *(t for d in known[:1] for t in smaller(d)))):
                 try:
                     job = DRIVER.run(TO_INSTRUCTIONS, Job(
-                        replace(kernel, decisions=Given(text)), target))
+                        replace(kernel, decisions=Given(text)), target, in_one=True))
                 except ArgumentError:
                     continue
                 if text not in known:

@@ -281,6 +281,7 @@ if _typing.TYPE_CHECKING:  # what not every program uses is loaded when it is fi
     from lazyten import distributions as distributions
     from lazyten import fft as fft
     from lazyten import func as func
+    from lazyten import fx as fx
     from lazyten import hub as hub
     from lazyten import masked as masked
     from lazyten import multiprocessing as multiprocessing
@@ -363,9 +364,9 @@ _LATER = {
                     "autograd.anomaly")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
-    "amp", "autograd", "backends", "cuda", "distributed", "distributions", "fft", "func", "hub",
-    "linalg", "masked", "multiprocessing", "onnx", "optim", "profiler", "quantization", "signal",
-    "sparse", "special", "testing", "utils", "version")
+    "amp", "autograd", "backends", "cuda", "distributed", "distributions", "fft", "func", "fx",
+    "hub", "linalg", "masked", "multiprocessing", "onnx", "optim", "profiler", "quantization",
+    "signal", "sparse", "special", "testing", "utils", "version")
 
 _IN_PLACE = ("arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "as_strided_",
              "clip_", "detach_", "index_put_", "negative_")

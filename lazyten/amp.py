@@ -23,6 +23,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 from lazyten.autograd.mixed_precision import custom_bwd as custom_bwd
 from lazyten.autograd.mixed_precision import custom_fwd as custom_fwd
 from lazyten.distributed.functional import all_reduce
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.mixed_precision import autocast as autocast
 from lazyten.frontend.core.mixed_precision import is_autocast_enabled as is_autocast_enabled
 from lazyten.frontend.functions import realize, where
@@ -135,8 +136,7 @@ class GradScaler:
         if pending.stage != READY:
             raise StateError(f"GradScaler.unscale_: the gradients of this {_name(optimizer)} are "
                              f"{pending.stage} already; call update() after each step")
-        grads = [p.grad for group in optimizer.param_groups for p in group["params"]
-                 if p.grad is not None]
+        grads = _gradients(optimizer)
         for g in grads:
             if g.dtype is dt.float16:
                 raise DTypeError(f"GradScaler.unscale_: a gradient of shape {g.shape} is float16, "
@@ -313,12 +313,17 @@ def _positive(value: float, what: str) -> float:
     return number
 
 
+def _gradients(optimizer: Optimizer) -> list[Tensor]:
+    """The gradients of an optimizer's parameters; of sparse ones the elements that they have."""
+    found: list[Any] = [p.grad for group in optimizer.param_groups for p in group["params"]]
+    return [g._values() if is_sparse(g) else g for g in found if g is not None]
+
+
 def _kept_step(optimizer: Optimizer, pending: _Pending) -> Callable[[], None]:
     """What takes a step back that fails: gradients are scaled again, and to be unscaled."""
     if tracing.current() is not None:  # which a trace that fails does itself
         return lambda: None
-    grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
-    backs = [kept(t._storage) for t in (pending.found, *grads) if t is not None]
+    backs = [kept(t._storage) for t in (pending.found, *_gradients(optimizer))]
     backs.append(partial(pending.enter, pending.stage))
 
     def back() -> None:

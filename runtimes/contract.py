@@ -35,7 +35,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, structure
 from lazyten.ir.node import toposort
-from lazyten.storage.device import AtSizes, Executor, Handle, Program
+from lazyten.storage.device import AtSize, AtSizes, Executor, Handle, Program
 from lazyten.support import observers
 from lazyten.support.errors import CompileError, DeviceError, DTypeError
 from lazyten.support.forking import undivided
@@ -80,14 +80,26 @@ class LoadedProgram(Program):
 
 
 class VaryingProgram(LoadedProgram):
-    """A kernel at one of many sizes, whose code reads what is of this size in `numbers`."""
+    """A kernel at one of many sizes, whose code reads what is of this size in memory. filled: the
+    kernel (codegen/templates.py)."""
 
     def __init__(self, runtime: Runtime, generated: Generated, functions: Sequence[Function],
-                 numbers: bytes) -> None:
+                 filled: Any) -> None:
         super().__init__(runtime, generated, functions)
+        self.filled, self.places = filled, filled.template.places
+        numbers: bytes = filled.memory
         self.constants = (runtime.alloc(len(numbers)),)
         weakref.finalize(self, runtime.free, self.constants[0])
         runtime.copy_in(self.constants[0], np.frombuffer(numbers, np.uint8))
+
+    @property
+    def at_size(self) -> AtSize | None:
+        filled = self.filled
+        if not filled.is_sure:
+            return None
+        form, numbers = filled.taken_apart
+        return AtSize(form, numbers, filled.in_text(self.places), filled.slots(self.places),
+                      self.generated.scratch, filled.quantities)
 
 
 class Runtime(Executor):
@@ -225,8 +237,16 @@ class Runtime(Executor):
             if template.functions is None:
                 template.functions = self.load(self.compile_own(text), text.entries)
             launch = replace(one.launch, source=text.source, declares=text.declares)
-            programs.append(VaryingProgram(self, launch, template.functions, one.memory))
+            programs.append(VaryingProgram(self, launch, template.functions, one))
         return programs
+
+    def at_numbers(self, program: Program, memory: Handle, offset: int,
+                   scratch: Sequence[int]) -> Program:
+        assert isinstance(program, VaryingProgram)
+        text = replace(program.generated, scratch=tuple(scratch))
+        made = LoadedProgram(self, text, program.functions)
+        made.constants = (self.with_offset(memory, offset),)
+        return made
 
     def compile_own(self, text: Generated) -> Compiled:
         """Compile one text, which may have names that others have, too."""

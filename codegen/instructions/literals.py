@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from lazyten.codegen.instructions.instructions import (
     Address,
     Block,
@@ -34,9 +32,8 @@ from lazyten.codegen.instructions.instructions import (
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
+from lazyten.storage.device import SLOT_BYTES, in_slot
 
-SLOT_BYTES = 8
-"""Of memory for a number of any type."""
 FIRST_READ, FIRST_SUM = -(1 << 40), -(1 << 41)
 """Numbers of new values, downwards: no pass before has come so far."""
 
@@ -50,8 +47,7 @@ class Literal(NamedTuple):
     @property
     def bits(self) -> bytes:
         """The numbers as they are in memory, a slot each."""
-        return b"".join(np.asarray(v).astype(self.dtype.numpy).tobytes().ljust(SLOT_BYTES, b"\0")
-                        for v in self.values)
+        return b"".join([in_slot(v, self.dtype) for v in self.values])
 
 
 class Parts(NamedTuple):

@@ -24,6 +24,8 @@ Files, in reading order:
 - jvp_rules.py: JVP: how each op passes a tangent on from its sources, a row an op, a rule a
   source.
 - forward_mode.py: Jvp: forward-mode differentiation as a graph transform.
+- fixed_rules.py: Rules for gradients that are the same in each step: functions without a value in
+  them.
 - vmap_rules.py: VMAP: how each op is done for many examples at once, a row an op.
 - batching.py: Batch: a graph of one example as a graph of many, which `lt.func.vmap` and
   Jacobians are made of.

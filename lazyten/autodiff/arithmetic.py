@@ -6,13 +6,42 @@ Folding may round once where the plain ops would round twice; derivatives promis
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Container, Iterator, Sequence, Set
+from contextlib import contextmanager
+from threading import local
 from typing import Any
 
 from lazyten.ir.movement import Shape, out_shape
-from lazyten.ir.node import Node, const, elementwise, expand, move, reduce, reshape
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, const, elementwise, expand, is_alias, move, reduce, reshape
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.symbolic.index_moves import axis_groups
+
+
+class _Held(local):
+    """Of each thread. nodes: those that derivatives are made of as they are, and not of what they
+    are computed by."""
+
+    nodes: Container[Node] = frozenset()
+
+
+_held = _Held()
+
+
+@contextmanager
+def held(nodes: Container[Node]) -> Iterator[None]:
+    """Within this block derivatives are made of these nodes as they are: users may ask for
+    gradients of the derivatives for values that these are."""
+    before, _held.nodes = _held.nodes, nodes
+    try:
+        yield
+    finally:
+        _held.nodes = before
+
+
+def _form(x: Node) -> Op:
+    """The op of a node that may be folded; LEAF for one that may not be looked through. (A move
+    that users have a tensor of is an alias, one that changes nothing.)"""
+    return Op.LEAF if x in _held.nodes and (x.op not in MOVEMENT or is_alias(x)) else x.op
 
 
 def is_zero(x: Node) -> bool:
@@ -31,9 +60,9 @@ def add(a: Node, b: Node) -> Node:
 
 def neg(x: Node) -> Node:
     """-x; the sign of a constant factor that x has already is turned instead."""
-    if x.op is Op.NEG:
+    if _form(x) is Op.NEG:
         return x.src[0]
-    factor = x.op is Op.MUL and x.src[1].op is Op.CONST
+    factor = _form(x) is Op.MUL and x.src[1].op is Op.CONST
     return scale(x, -1.0) if factor or x.op is Op.CONST else elementwise(Op.NEG, x)
 
 
@@ -41,7 +70,7 @@ def scale(x: Node, factor: float) -> Node:
     """x * factor, joined with a constant factor that x already has; x itself if they cancel."""
     if x.op is Op.CONST:
         return const(x.value * factor, x.dtype, x.shape)
-    if x.op is Op.MUL and x.src[1].op is Op.CONST:
+    if _form(x) is Op.MUL and x.src[1].op is Op.CONST:
         factor *= x.src[1].value
         x = x.src[0]
     return x if factor == 1 else elementwise(Op.MUL, x, const(factor, x.dtype, x.shape))
@@ -85,13 +114,13 @@ def sum_over(x: Node, axes: tuple[int, ...]) -> Node:
         return const(x.value * count, x.dtype, shape)
     moves: list[Node] = []
     inner = x
-    while inner.op in _PASSABLE:
+    while _form(inner) in _PASSABLE:
         moves.append(inner)
         inner = inner.src[0]
     slid = any(m.op is Op.SHEAR for m in moves)
-    if slid and inner.op is Op.REDUCE and inner.arg[0] is Op.ADD:
+    if slid and _form(inner) is Op.REDUCE and inner.arg[0] is Op.ADD:
         return _joined_sum(inner.src[0], inner.arg[1], inner.shape, moves[::-1], axes)
-    if slid and inner.op is Op.MUL:
+    if slid and _form(inner) is Op.MUL:
         return _joined_sum(inner, (), inner.shape, moves[::-1], axes)
     return reduce(x, Op.ADD, axes)
 
@@ -139,7 +168,7 @@ def _moved_product(op: Op, x: Node, arg: Any) -> Node:
     long as the other; so a convolution's gradient pads the output's cotangent, not each of its
     products with a weight. One of no elements has no factor that could be made longer.
     """
-    if x.op is not Op.MUL or 0 in x.shape:
+    if _form(x) is not Op.MUL or 0 in x.shape:
         return move(op, x, arg)
     a, b = x.src
     if op is Op.PAD:
@@ -166,7 +195,7 @@ def _follow(op: Op, x: Node, arg: Any) -> Node:
 def _stretched(x: Node, axes: Set[int], sizes: Sequence[int]) -> Node:
     """x, which is constant along `axes`, in other sizes there."""
     axes = {a for a in axes if sizes[a] != x.shape[a]}
-    if x.op is Op.EXPAND and axes <= _grown(x):
+    if _form(x) is Op.EXPAND and axes <= _grown(x):
         return expand(x.src[0], tuple(sizes))
     one = move(Op.SHRINK, x, tuple((0, 1 if a in axes else n) for a, n in enumerate(x.shape)))
     return move(Op.EXPAND, one, tuple(sizes))
@@ -176,19 +205,20 @@ def _padded(x: Node, around: Sequence[tuple[int, int]]) -> Node:
     """PAD, below what does not touch the padded axes: what is padded is then the smallest array
     that can be, and is stored once, with its border, where that pays."""
     padded = {a for a, width in enumerate(around) if width != (0, 0)}
-    if x.op is Op.PERMUTE:
+    form = _form(x)
+    if form is Op.PERMUTE:
         below = tuple(around[x.arg.index(a)] for a in range(len(x.arg)))
         return move(Op.PERMUTE, _padded(x.src[0], below), x.arg)
-    if x.op is Op.SHEAR and not padded & set(x.arg[:2]):
+    if form is Op.SHEAR and not padded & set(x.arg[:2]):
         return move(Op.SHEAR, _padded(x.src[0], around), x.arg)
-    if x.op is Op.RESHAPE and x.numel:
+    if form is Op.RESHAPE and x.numel:
         alone = {new[0]: old[0] for old, new in axis_groups(x.src[0].shape, x.shape)
                  if len(old) == len(new) == 1}
         if padded <= set(alone):
             widths = {alone[a]: around[a] for a in padded}
             inner = _padded(x.src[0], [widths.get(a, (0, 0)) for a in range(len(x.src[0].shape))])
             return move(Op.RESHAPE, inner, out_shape(Op.PAD, x.shape, tuple(around)))
-    if x.op is Op.EXPAND and not padded & _grown(x):
+    if form is Op.EXPAND and not padded & _grown(x):
         inner = _padded(x.src[0], around)
         return expand(inner, out_shape(Op.PAD, x.shape, tuple(around)))
     return move(Op.PAD, x, tuple(around))
@@ -202,7 +232,7 @@ def _grown(x: Node) -> Set[int]:
 def _below_expand(op: Op, x: Node, arg: Any) -> Node:
     """A PERMUTE, RESHAPE or SHEAR of x, below the EXPAND that x may be, so that later moves meet
     the smaller array."""
-    if x.op is not Op.EXPAND or op not in (Op.PERMUTE, Op.RESHAPE, Op.SHEAR):
+    if _form(x) is not Op.EXPAND or op not in (Op.PERMUTE, Op.RESHAPE, Op.SHEAR):
         return move(op, x, arg)
     inner, shape, below = x.src[0], out_shape(op, x.shape, arg), arg
     if op is Op.SHEAR and _grown(x) & set(arg[:2]):

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from lazyten.autodiff.fixed_rules import holds_no_value
 from lazyten.autodiff.gradient import of_unknowns
 from lazyten.autodiff.vmap_rules import VMAP
 from lazyten.ir.node import GradientRule, Node, expand, make, reshape, toposort
@@ -40,7 +41,8 @@ def repeated(x: Node, size: int) -> Node:
 
 def _of_all(node: Node, src: tuple[Node, ...], size: int, examples: Mapping[Node, Node]) -> Node:
     if node.op is Op.CUSTOM_GRADIENT:
-        return make(node.op, node.dtype, src, _BatchedRule(node.arg, size, examples))
+        kept = None if holds_no_value(node.arg) else examples
+        return make(node.op, node.dtype, src, _BatchedRule(node.arg, size, kept))
     if node.op is Op.SCAN:
         steps, holes = of_unknowns(node)
         given = {flat: reshape(x, (size, flat.numel))
@@ -53,18 +55,20 @@ def _of_all(node: Node, src: tuple[Node, ...], size: int, examples: Mapping[Node
 @dataclass(frozen=True, slots=True)
 class _BatchedRule:
     """The gradient rule of one example, for all: it is called with unknowns, and what it gives is
-    batched. examples: those of the function, of which a rule may have saved something."""
+    batched. examples: those of the function, of which a rule may have saved something; None if it
+    has not, and is the same for all."""
 
     rule: GradientRule
     size: int
-    examples: Mapping[Node, Node] = field(compare=False)
+    examples: Mapping[Node, Node] | None = field(compare=False)
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         given = [g, *node.src]
         one = [unknown(x.shape[1:], x.dtype) for x in given]
         cotangent, *sources = [x for x, _ in one]
-        examples = {**self.examples, **{flat: reshape(x, (self.size, flat.numel))
-                                        for x, (_, flat) in zip(given, one, strict=True)}}
+        examples = {**(self.examples or {}),
+                    **{flat: reshape(x, (self.size, flat.numel))
+                       for x, (_, flat) in zip(given, one, strict=True)}}
         with self.entered(examples):
             parts = self.rule(cotangent, make(node.op, node.dtype, tuple(sources), self.rule))
         wanted = [p for p in parts if p is not None]

@@ -6,15 +6,15 @@ in `vjp_rules.py`; this module only walks, and only between the output and the w
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from functools import reduce
 from itertools import chain
 
 from lazyten.autodiff import hooks
-from lazyten.autodiff.arithmetic import add
+from lazyten.autodiff.arithmetic import add, held
 from lazyten.autodiff.vjp_rules import VJP
 from lazyten.autodiff.watching import runs_none, watched
-from lazyten.ir.node import Node, make, reshape, substitute, toposort, unmoved
+from lazyten.ir.node import Node, make, reshape, substitute, toposort, unmoved, within
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.ir.scan import unrolled
 from lazyten.ir.unknown import unknown
@@ -49,8 +49,8 @@ def gradients_for(outputs: Sequence[Node], cotangents: Sequence[Node],
     leaves: dict[Hashable, list[Node]] = {}
     for node in order:
         if node.op is Op.LEAF:
-            leaves.setdefault(node.arg, []).append(node)
-    meant = [leaves.get(w.arg, []) if w.op is Op.LEAF else [w] for w in wanted]
+            leaves.setdefault(_leaf(node), []).append(node)
+    meant = [leaves.get(_leaf(w), []) if w.op is Op.LEAF else [w] for w in wanted]
     found = _pulled_back(order, sources, outputs, cotangents, frozenset(chain.from_iterable(meant)))
     return [reduce(add, parts) if parts else None
             for parts in ([found[n] for n in nodes if n in found] for nodes in meant)]
@@ -132,8 +132,27 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
     for output, cotangent in zip(outputs, cotangents, strict=True):
         if (cotangent.shape, cotangent.dtype) != (output.shape, output.dtype):
             raise InternalError(f"cotangent {cotangent} does not fit {output}")
-        if output in active:
-            _accumulate(output, cotangent, found)
+        if output in active:  # a walk makes nothing that is a user's value but by name
+            _accumulate(output, within(cotangent) if _is_differentiated() else cotangent, found)
+    with held(_users_values(order, cotangents)):
+        steps = _walked_back(order, active, found)
+    if observer is not None:
+        observer(steps)
+    return found
+
+
+def _users_values(order: Sequence[Node], cotangents: Sequence[Node]) -> Container[Node]:
+    """What users may have tensors of, and ask for gradients for of what a walk gives."""
+    return {*order, *toposort(cotangents)} if _is_differentiated() else frozenset()
+
+
+def _is_differentiated() -> bool:
+    """Whether users may ask for gradients of what the walk under way gives."""
+    return hooks.walk.is_users and hooks.walk.is_differentiable
+
+
+def _walked_back(order: Sequence[Node], active: set[Node], found: dict[Node, Node]) -> list[Step]:
+    """Find the cotangents of all that is active, last first; the steps."""
     steps: list[Step] = []
     first = _first_readings(n for n in order if n.op is Op.LEAF and n in active)
     for node in reversed(order):
@@ -146,9 +165,12 @@ def _pulled_back(order: list[Node], sources: Sources, outputs: Sequence[Node],
                 for source, part in pass_back(node, total, active):
                     steps.append((node, source, part))
                     _accumulate(source, part, found)
-    if observer is not None:
-        observer(steps)
-    return found
+    return steps
+
+
+def _leaf(node: Node) -> Hashable:
+    """The same for all readings of a leaf."""
+    return hooks.one_leaf(node.arg), node.shape, node.dtype
 
 
 def _first_readings(leaves: Iterable[Node]) -> dict[Node, Node]:
@@ -156,7 +178,7 @@ def _first_readings(leaves: Iterable[Node]) -> dict[Node, Node]:
     hook is called with the sum."""
     seen: dict[object, Node] = {}
     return {n: first for n in leaves
-            if (first := seen.setdefault((n.arg, n.shape, n.dtype), n)) is not n}
+            if (first := seen.setdefault(_leaf(n), n)) is not n}
 
 
 def _accumulate(source: Node, part: Node, found: dict[Node, Node]) -> None:

@@ -19,8 +19,10 @@ from lazyten.ir.ops import Op
 
 Hook = Callable[[Node], Node | None]
 _of_values: WeakKeyDictionary[Node, MutableMapping[int, Hook]] = WeakKeyDictionary()
-_of_leaves: dict[int, dict[int, Hook]] = {}
-_after: dict[int, dict[int, Callable[[Any], None]]] = {}
+_of_leaves: dict[int, MutableMapping[int, Hook]] = {}
+_after: dict[int, MutableMapping[int, Callable[[Any], None]]] = {}
+_same: dict[Any, int] = {}
+"""Other ids that a leaf is read by, and its own, which the tables have."""
 _numbers = count()
 _LAST = 1 << 62
 
@@ -28,10 +30,11 @@ _LAST = 1 << 62
 class _Walk(local):
     """The walk under way in a thread. passed: gives a gradient after its hooks, where these are not
     those of this module, as in a walk over templates. originals: nodes that others are copies of,
-    whose hooks are told. is_differentiable: whether gradients may flow through what it gives.
+    whose hooks are told. is_users: whether users have tensors of what it goes through.
+    is_differentiable: whether gradients may flow through what it gives.
     at_end: what is called once all leaves have their gradients, by its owner."""
 
-    is_inner = False
+    is_inner = is_users = False
     is_differentiable = True
     passed: Callable[[Node, Node], Node] | None = None
     originals: Mapping[Node, Node] = {}
@@ -49,24 +52,37 @@ def inner_walk(originals: Mapping[Node, Node]) -> Iterator[None]:
     gradients are parts of sums, which hooks are told of at the end of the whole."""
     outer = walk.originals
     with _walking(True, {copy: outer.get(node, node) for copy, node in originals.items()},
-                  walk.is_differentiable):
+                  walk.is_differentiable, walk.is_users):
         yield
 
 
 def users_walk(is_differentiable: bool = True) -> AbstractContextManager[None]:
     """Within this block walks are a user's."""
-    return _walking(False, {}, is_differentiable)
+    return _walking(False, {}, is_differentiable, True)
 
 
 @contextmanager
 def _walking(is_inner: bool, originals: Mapping[Node, Node],
-             is_differentiable: bool) -> Iterator[None]:
-    before = walk.is_inner, walk.originals, walk.is_differentiable
-    walk.is_inner, walk.originals, walk.is_differentiable = is_inner, originals, is_differentiable
+             is_differentiable: bool, is_users: bool) -> Iterator[None]:
+    before = walk.is_inner, walk.originals, walk.is_differentiable, walk.is_users
+    walk.is_inner, walk.originals = is_inner, originals
+    walk.is_differentiable, walk.is_users = is_differentiable, is_users
     try:
         yield
     finally:
-        walk.is_inner, walk.originals, walk.is_differentiable = before
+        walk.is_inner, walk.originals, walk.is_differentiable, walk.is_users = before
+
+
+_changes = [0]
+
+
+def changes() -> int:
+    """How often a hook was registered or removed."""
+    return _changes[0]
+
+
+def _changed() -> None:
+    _changes[0] += 1
 
 
 class RemovableHandle:
@@ -84,6 +100,7 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Call the hook no more."""
+        _changed()
         for table in (self._hooks, *self._others):
             table.pop(self._number, None)
 
@@ -102,20 +119,21 @@ class RemovableHandle:
 def register(node: Node, hook: Hook, last: bool = False) -> RemovableHandle:
     """Have `hook` called with each gradient of `node`; what it gives, if not None, replaces it.
     last: after all others, which are called in the order in which they were registered."""
-    of_node = (_of_leaves.setdefault(node.arg, {}) if node.op is Op.LEAF
+    of_node = (_of_leaves.setdefault(one_leaf(node.arg), {}) if node.op is Op.LEAF
                else _of_values.setdefault(node, {}))
     return add(of_node, hook, _LAST if last else 0)
 
 
 def register_after(leaf_id: int, hook: Callable[[Any], None]) -> RemovableHandle:
     """Have `hook` called with the leaf after each time that its `.grad` was added to."""
-    return add(_after.setdefault(leaf_id, {}), hook)
+    return add(_after.setdefault(one_leaf(leaf_id), {}), hook)
 
 
 def add(hooks: MutableMapping[int, Any], hook: Any, start: int = 0) -> RemovableHandle:
     """Register a hook in a table, which may be kept elsewhere; after those of a lower start."""
     number = start + next(_numbers)
     hooks[number] = hook
+    _changed()
     return RemovableHandle(hooks, number)
 
 
@@ -123,16 +141,23 @@ def forget(leaf_id: int) -> None:
     """The leaf is gone."""
     _of_leaves.pop(leaf_id, None)
     _after.pop(leaf_id, None)
+    _same.pop(leaf_id, None)
 
 
-def share(leaf_id: int, another: int) -> None:
-    """What is registered for a leaf is called for another id of it, too: there is one table then,
-    from which handles remove it."""
-    tables: tuple[dict[int, dict[int, Any]], ...] = _of_leaves, _after
+def is_also(leaf_id: int, another: int) -> None:
+    """A leaf was read by another id, too, in graphs that are kept: gradients of both are its, and
+    what is registered for either is called with the sum."""
+    _same[another] = leaf_id
+    tables: tuple[dict[int, MutableMapping[int, Any]], ...] = _of_leaves, _after
     for table in tables:
-        if leaf_id in table:
-            table[leaf_id].update(table.get(another, {}))
-            table[another] = table[leaf_id]
+        if another in table:  # out of which handles remove hooks
+            theirs = table.pop(another)
+            table[leaf_id] = ChainMap(table[leaf_id], theirs) if leaf_id in table else theirs
+
+
+def one_leaf(leaf_id: Any) -> Any:
+    """The id of the leaf that is read by this id."""
+    return _same.get(leaf_id, leaf_id) if _same else leaf_id
 
 
 def are_registered() -> bool:
@@ -158,7 +183,18 @@ def is_of_value(node: Node) -> bool:
 
 def is_of_leaf(leaf_id: int) -> bool:
     """Whether something is called with gradients of this leaf."""
-    return bool(_of_leaves.get(leaf_id))
+    return bool(_of_leaves.get(one_leaf(leaf_id)))
+
+
+def numbers_of(leaf_id: int) -> tuple[tuple[int, ...], ...]:
+    """The numbers of what is called with gradients of a leaf, and of what waits for its `.grad`."""
+    own = one_leaf(leaf_id)
+    return tuple(_of_leaves.get(own, ())), tuple(_after.get(own, ()))
+
+
+def is_told(leaf_id: int) -> bool:
+    """Whether something is, or was, called with gradients of this leaf, or when it has them."""
+    return leaf_id in _of_leaves or leaf_id in _after
 
 
 def after_leaves() -> list[int]:
@@ -166,7 +202,7 @@ def after_leaves() -> list[int]:
     return [leaf_id for leaf_id in list(_after) if _after.get(leaf_id)]
 
 
-def of_leaves() -> dict[int, dict[int, Hook]]:
+def of_leaves() -> dict[int, MutableMapping[int, Hook]]:
     """Those of leaves' gradients, by the leaves' ids."""
     return {leaf_id: table for leaf_id in list(_of_leaves)
             if (table := _of_leaves.get(leaf_id))}
@@ -174,7 +210,7 @@ def of_leaves() -> dict[int, dict[int, Hook]]:
 
 def of_leaf(leaf_id: int) -> Mapping[int, Hook]:
     """Those of one leaf's gradients, by their numbers."""
-    return _of_leaves.get(leaf_id, {})
+    return _of_leaves.get(one_leaf(leaf_id), {})
 
 
 def watch(node: Node, table: dict[int, Any]) -> None:
@@ -193,7 +229,7 @@ def passed(node: Node, gradient: Node) -> Node:
         return walk.passed(node, gradient)
     if not _of_leaves and not _of_values:
         return gradient
-    found = _of_leaves.get(node.arg) if node.op is Op.LEAF else _of_values.get(node)
+    found = _of_leaves.get(one_leaf(node.arg)) if node.op is Op.LEAF else _of_values.get(node)
     for _, hook in sorted((found or {}).items()):
         gradient = watched(hook, gradient) or gradient
     return gradient
@@ -201,7 +237,7 @@ def passed(node: Node, gradient: Node) -> Node:
 
 def accumulated(leaf_id: int, leaf: Any) -> None:
     """Call what waits for this leaf's `.grad`."""
-    for hook in list(_after.get(leaf_id, {}).values()):
+    for hook in list(_after.get(one_leaf(leaf_id), {}).values()):
         watched(hook, leaf)
 
 

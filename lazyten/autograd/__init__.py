@@ -39,9 +39,10 @@ from lazyten.frontend.functions import stack
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.recorded.slots import are_watched
 from lazyten.frontend.tensor import Tensor
-from lazyten.ir.node import Node, const, make
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, alias, const, make
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.pytorch.modules import later
+from lazyten.storage import tracing
 from lazyten.storage.frames import here
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -88,6 +89,7 @@ def grad(outputs: Given, inputs: Given,
         return tuple(stack([g for g in column if g is not None]) if column[0] is not None else None
                      for column in zip(*rows, strict=True))
     _check_inputs(wanted)
+    tracing.differentiated(wanted)
     given = zip(roots, _weights(grad_outputs, len(roots)), strict=True)
     weights = [root._weight(w) if isinstance(root, ComplexTensor) else w for root, w in given]
     roots = list(map(in_floats, roots))
@@ -139,7 +141,8 @@ def _batch_size(weights: Sequence[Tensor | None]) -> int:
 def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
             unused: str) -> Tensor | None:
     if part is None and unused == "zeros":
-        return Tensor._of(const(0, t.dtype, t.shape), t.device)
+        zeros = Tensor._of(const(0, t.dtype, t.shape), t.device)
+        return zeros.requires_grad_() if create_graph else zeros
     if part is None:
         if unused == "None":
             return None
@@ -152,6 +155,8 @@ def _result(number: int, t: Tensor, part: Node | None, create_graph: bool,
         if rows is not None:
             return rows
         part = make(Op.DETACH, part.dtype, (part,))
+    elif part.op in MOVEMENT:
+        part = alias(part)
     return Tensor._of(part, t.device, create_graph, one_of=True)
 
 

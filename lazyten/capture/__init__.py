@@ -15,6 +15,7 @@ Files, in reading order:
   changes.
 - recording.py: What is known of a call while it is recorded: what `capture.py` fills, and others
   end.
+- hooked.py: What is called with gradients of tensors that a jitted function has from outside.
 - conclusion.py: What a traced call gave and what it left behind, noted at its end.
 - breaks.py: Going on for real in the middle of a trace, where Python needs what a replay cannot
   give it.

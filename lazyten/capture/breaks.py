@@ -20,7 +20,7 @@ from lazyten.capture.captured import HostInput
 from lazyten.capture.recording import Before, Recording
 from lazyten.capture.state.environment import Environment
 from lazyten.execution.realization import computed, realize
-from lazyten.frontend.core.handle import leaves
+from lazyten.frontend.core.handle import forget_with, leaves
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import toposort, unshaped
 from lazyten.ir.ops import Op
@@ -151,7 +151,7 @@ def _take_over(real: Storage, storage: Storage, now: _State, before: Before) -> 
     if storage is real:
         real.leaf_id = now.leaf_id
     elif now.leaf_id is not None:
-        _move_leaf(real, now.leaf_id)
+        _join_leaves(real, now.leaf_id)
     if now.node is not before.stand_in:
         node = now.node
         if real.shared is not None:
@@ -166,15 +166,16 @@ def _take_over(real: Storage, storage: Storage, now: _State, before: Before) -> 
         storage.leaf_id, storage.was_freed = real.leaf_id, real.was_freed
 
 
-def _move_leaf(real: Storage, leaf_id: int) -> None:
-    """A storage is read through the LEAF that the trace has read it through, and what was recorded
-    before goes where it did."""
-    owner = None if real.leaf_id is None else leaves.get(real.leaf_id)
+def _join_leaves(real: Storage, leaf_id: int) -> None:
+    """What the trace has read through its LEAF for a storage is read of the storage's own."""
+    if real.leaf_id is None:
+        real.leaf_id = leaf_id
+        return
+    owner = leaves.get(real.leaf_id)
     if owner is not None:
         leaves[leaf_id] = owner
-    if real.leaf_id is not None:
-        hooks.share(real.leaf_id, leaf_id)
-    real.leaf_id = leaf_id
+    hooks.is_also(real.leaf_id, leaf_id)
+    forget_with(real, leaf_id)
 
 
 def _share(capture: Recording) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.autodiff import hooks
 from lazyten.capture.captured import signature
+from lazyten.capture.hooked import has_hooked_views, is_hooked
 from lazyten.capture.state.places import snapshot
 from lazyten.capture.state.surroundings import is_users
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
@@ -22,6 +24,7 @@ from lazyten.support.errors import JitError
 from lazyten.support.trees import Branch, Parted, flatten, unflatten
 
 COMPLEX = "a complex tensor, of these pairs"
+HOOKED, HOOKED_VIEW = "a leaf that has hooks", "a view that has had hooks"
 MARKED = "a parameter with attributes"
 """Of a tensor in the key: it has attributes of the user's, which no captured call knows."""
 
@@ -68,6 +71,9 @@ class Call:
             else:
                 return False
         if has_leaf:
+            if hooks.changes():
+                key += [HOOKED] * any(map(is_hooked, storages))
+                key += [HOOKED_VIEW] * any(map(has_hooked_views, storages))
             for owner in self._leaf_owners():
                 storages.append(owner._storage)
                 key.append(signature(owner))

@@ -24,6 +24,7 @@ from lazyten.capture.captured import (
     layout_of,
 )
 from lazyten.capture.conclusion import can_be_assigned, check_unchanged, conclude
+from lazyten.capture.hooked import HooksOf, has_hooked_views, is_hooked
 from lazyten.capture.recording import Before, Recording, Used
 from lazyten.capture.state.environment import Environment
 from lazyten.capture.state.purity import pure
@@ -119,7 +120,10 @@ class Capture(Recording):
                            f"gradients; these cannot flow out of it: give it detach()ed, compute "
                            f"it inside, or call the function inside no_grad()"))
 
-    def _closed_over(self, storage: Storage) -> Before:
+    def _closed_over(self, storage: Storage) -> Before | None:
+        if is_grad_enabled() and has_hooked_views(storage):
+            self.refused(JitError(_HOOKED.format(user_location(), "a view")))
+            return None
         self._replace(storage, StorageSource(storage, None, False, flags_of(storage)))
         return self.before[storage]
 
@@ -128,10 +132,7 @@ class Capture(Recording):
         gradient is another: then the trace ends."""
         if not any(used is given for given in self.arguments):
             return False
-        self.refused(JitError(
-            f"{user_location()} uses the gradient of a tensor of shape {used.shape} which the "
-            f"jitted function reaches in two ways: as an argument, and for example as a "
-            f"parameter of an optimizer; give it one way alone"))
+        self.refused(JitError(_TWO_WAYS.format(user_location(), used.shape)))
         return True
 
     def placed(self, storage: Storage) -> None:
@@ -170,6 +171,24 @@ class Capture(Recording):
         self.gradients[id(tensor)] = Used(
             tensor, source, before, stand_in, replaced, how == "cleared")
         tensor._grad = stand_in
+
+    def differentiated(self, wanted: Sequence[Tensor]) -> None:
+        if self.ended is not None:
+            return
+        if any(map(is_hooked, self.real.values())):
+            self.refused(JitError(_HOOKED.format(user_location(), "an argument")))
+            return
+        closed_over = [s for s in self.before if s not in self.real]
+        self.observe(HooksOf([s for s in closed_over if s.leaf_id is not None]))
+        for tensor in wanted:
+            before = self.before.get(tensor._storage)
+            if before is None:
+                continue
+            self.captured.wanted.append(before.source)
+            real = self.real.get(tensor._storage, tensor._storage)
+            if sum(self.real.get(s, s) is real for s in self.before) > 1:
+                self.refused(JitError(_TWO_WAYS.format(user_location(), tensor.shape)))
+                return
 
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
                    device: str, name: str = "") -> Node:
@@ -270,6 +289,11 @@ class Capture(Recording):
                            f"it instead")
 
 
+_TWO_WAYS = ("{} uses the gradient of a tensor of shape {} which the jitted function reaches in "
+             "two ways: as an argument, and for example as a parameter of an optimizer; give it "
+             "one way alone")
+_HOOKED = ("{} uses gradients that hooks are called with which were registered for {} outside of "
+           "the jitted function: register them for a leaf that it knows by name")
 _FLOWS_IN = ("a jitted function is given a tensor of shape {} that is detached, but had something "
              "with gradients written into it; these cannot flow out of the function: give it "
              "detach()ed, or call the function inside no_grad()")

@@ -178,7 +178,8 @@ class Captured:
     sources: where values come from. layouts: of each `.grad` used. script: what Python does, in
     order, before the program runs. afterwards: what it does at the end. guards: what the trace
     depended on, and what it saw. written: (source, its value afterwards). new: values that are
-    given or left behind. assigned: what names mean afterwards.
+    given or left behind. assigned: what names mean afterwards. wanted: sources that gradients are
+    asked for.
     """
 
     sources: list[StorageSource] = field(default_factory=list)
@@ -190,6 +191,7 @@ class Captured:
     written: list[tuple[int, Node]] = field(default_factory=list)
     new: list[NewStorage] = field(default_factory=list)
     gradients: list[GradientEffect] = field(default_factory=list)
+    wanted: list[int] = field(default_factory=list)
     assigned: list[Assignment] = field(default_factory=list)
     leaves: list[TensorSpec | Leaf] = field(default_factory=list)
     structure: Branch | None = None

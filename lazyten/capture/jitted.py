@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from lazyten.capture.arrays import ArrayCall, is_plain_argument, only_computes
 from lazyten.capture.breaks import InPython, NotBegun
-from lazyten.capture.call import MARKED, Call
+from lazyten.capture.call import HOOKED_VIEW, MARKED, Call
 from lazyten.capture.capture import record
 from lazyten.capture.changing import Family, Tape, Varying
 from lazyten.capture.dims import Dynamic, Given, Hints, VaryingSizes, like, look, region
@@ -371,6 +371,9 @@ class Jitted(Generic[P, R]):
             raise NotBegun(f"jitted function {self._name} is given a parameter with attributes of "
                            f"the program's, which stand-ins lack: let it know the parameter by "
                            f"name, or give its data")
+        if HOOKED_VIEW in call.key:
+            raise NotBegun(f"jitted function {self._name} is given a parameter of which a view has "
+                           f"hooks, which stand-ins lack: register them for the parameter")
         if environment.has_any(call.tensors):
             raise NotBegun(f"jitted function {self._name} is given a tensor that it also knows by "
                            f"name, and compares objects or has tensors as keys, so that it may "

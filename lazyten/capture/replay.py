@@ -120,6 +120,10 @@ class Replay:
             storages = self._storages(arguments)
             if any(storages.count(storages[number]) > 1 for number in self.state):
                 return False
+        if captured.wanted:  # a gradient is that of all that is read of a tensor
+            storages = self._storages(arguments)
+            if any(storages.count(storages[number]) > 1 for number in captured.wanted):
+                return False
         return not captured.guards or all(look() == seen for look, seen in captured.guards)
 
     def changes(self, arguments: Sequence[Tensor], storages: Collection[Storage]) -> bool:

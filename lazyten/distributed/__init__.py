@@ -9,6 +9,8 @@ Files, in reading order:
 - job.py: The job that this process is a rank of: found in the environment of mpiexec or srun, or
   alone.
 - waiting.py: Waiting for other ranks, for a limited time; and who is missing when it is over.
+- devices.py: Devices of a group's ranks that carry out collectives themselves, joined when they are
+  needed.
 - group.py: `Group`: ranks that do collectives together, and how each kind of collective is carried
   out.
 - state.py: Whether this process has joined a job, and its groups: `init`, `rank`, `size`,
@@ -32,11 +34,14 @@ module whose parameters are shared out, above lazyten.optim.
 
 A collective is a node (ir/collective.py) that cuts its graph: what it reads is computed and stored,
 it is begun by a call of MPI that returns at once, and it is waited for before the first kernels
-that read its result. All ranks carry collectives out in the order in which they were recorded, and
-none is left out because nobody looks at its result. With each travels a number made of its kind,
-type and shape, so that ranks that do different ones get an error with both lines, and not a hang or
-a wrong number. The check is made each time, not when a plan is compiled: ranks compile at different
-times, as one may have another last batch. It travels beside the data, and takes a few microseconds.
+that read its result. A runtime may carry it out itself, on its own queue and memory
+(ir/collective.py; the device cuda does, by NCCL). All ranks carry collectives out in the order in
+which they were recorded, and none is left out because nobody looks at its result. With each travels
+a number made of its kind, type and shape, so that ranks that do different ones get an error with
+both lines, and not a hang or a wrong number. The check is made each time, not when a plan is
+compiled: ranks compile at different times, as one may have another last batch. It travels beside
+the data, and takes a few microseconds; where devices do the rest it comes first, as they would wait
+for ever for a rank that does something else.
 """
 from __future__ import annotations
 
@@ -118,6 +123,11 @@ def is_gloo_available() -> bool:
     return False
 
 
-is_nccl_available = is_torchelastic_launched = is_gloo_available
+def is_nccl_available() -> bool:
+    """Whether nccl4py is installed, so that GPUs can carry out collectives themselves."""
+    return find_spec("nccl") is not None
+
+
+is_torchelastic_launched = is_gloo_available
 is_ucc_available = is_xccl_available = is_gloo_available
 __getattr__ = _later("lazyten.distributed", "checkpoint", "fsdp", "optim", "pipelining", "tensor")

@@ -187,7 +187,7 @@ def _node(kind: str, sources: list[Node], x: Tensor, group: Group, ranks: tuple[
           reduction: str, label: str = "") -> Node:
     """The collective; of one rank alone, what that is."""
     what = Collective(kind, group, x._storage.device, reduction, ranks, label=label)
-    if group.size > 1:
+    if group.size > 1 or group.job.devices == "1":
         return collective(what, *sources)
     shape = what.shape([sources[0].shape])
     return const(0, x.dtype, shape) if ranks and ranks[-1] == NOT_IN else reshape(sources[0], shape)

@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.distributed.devices import Devices
 from lazyten.distributed.job import Job
 from lazyten.distributed.waiting import WORDS, note_of, text_of, wait_until
-from lazyten.ir.collective import Array, Collective
+from lazyten.ir.collective import Array, Collective, Joined
+from lazyten.ir.dtype import DType, from_numpy
 from lazyten.support.errors import ArgumentError, DistributedError
 from lazyten.support.location import Location
 
 _FOLDS: dict[str, Callable[..., Array]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 NOT_IN = -1
+ALL_BITS = (1 << 64) - 1
 
 
 @cache
@@ -40,6 +43,7 @@ class Group:
         if job.mpi is not None and comm != job.mpi.COMM_NULL:
             self.checks, self.texts = comm.Dup(), comm.Dup()
         self._rank = ranks.index(job.rank) if job.rank in ranks else NOT_IN
+        self.devices = Devices(job, ranks, self._rank, self.texts)
 
     @property
     def rank(self) -> int:
@@ -57,23 +61,42 @@ class Group:
             raise ArgumentError(f"{operation}: rank {self.job.rank} is not in the group of ranks "
                                 f"{list(self.ranks)}; only these call it")
 
-    def start(self, what: Collective, sent: Array, received: Array, words: str,
-              where: Location | None) -> Flight:
-        """Begin a collective of flat arrays; they are in use until its end."""
+    def agreement(self, what: Collective, device: str, dtype: DType, words: str,
+                  where: Location | None) -> Agreement:
+        """The check that all ranks do this collective, under way; where this rank's device could
+        carry it out by itself it is over, and says whether all do so."""
         if self.job.failed is not None:
             raise self.job.failed
+        said = words if what.kind == "exchange" else f"{words}{_roots(what)}"
+        place = f"{said} at {where or 'an unknown line'}"
+        way = self.devices.way(what, device, dtype)
+        check = _check(self, what, said, place, way)
+        if way and isinstance(check, _Same):
+            wait_until(check.is_there, self.job, self.ranks, place)
+            check.joined = self.devices.joined(device, check.way, place)
+        return check
+
+    def start(self, what: Collective, sent: Array, received: Array, agreement: Agreement
+              ) -> Flight:
+        """Begin a collective of flat arrays; they are in use until its end."""
         if what.kind == "exchange" and what.ranks[1] == NOT_IN:
             received[...] = 0
         kind = STARTS[what.kind]
-        return Flight(self, words if what.kind == "exchange" else f"{words}{_roots(what)}", where,
-                      what, lambda: kind(self, what, sent, received))
+        return Flight(self, agreement, lambda: kind(self, what, sent, received))
+
+    def carry_out(self, what: Collective, sent: Array, received: Array, words: str,
+                  where: Location | None) -> None:
+        """Return when a collective of flat arrays on the host is done."""
+        host = self.agreement(what, "cpu", from_numpy(sent.dtype), words, where)
+        self.start(what, sent, received, host).wait()
 
     def barrier(self, words: str, where: Location | None) -> None:
         """Wait for all ranks of the group. words: the same for all."""
         if self.job.failed is not None:
             raise self.job.failed
         if self.job.mpi is not None:
-            Flight(self, words, where, None, lambda: ([self.data.Ibarrier()], None)).wait()
+            check = _Same(self, words, f"{words} at {where or 'an unknown line'}")
+            Flight(self, check, lambda: ([self.data.Ibarrier()], None)).wait()
 
     def whoever_sends(self, words: str, where: Location | None) -> int:
         """The number of a rank whose exchange comes, and that nothing awaits yet: the words that
@@ -98,11 +121,8 @@ Requests = tuple[list[Any], Callable[[], None] | None]
 class Flight:
     """A collective under way, and the check that all ranks do the same one."""
 
-    def __init__(self, group: Group, words: str, where: Location | None, what: Collective | None,
-                 start: Callable[[], Requests]) -> None:
-        self.group = group
-        self.place = f"{words} at {where or 'an unknown line'}"
-        self.check = _check(group, what, words, self.place)
+    def __init__(self, group: Group, check: Agreement, start: Callable[[], Requests]) -> None:
+        self.group, self.check, self.place = group, check, check.place
         try:
             self.requests, self.finish = start()
         except group.job.mpi.Exception as error:
@@ -136,13 +156,17 @@ class Flight:
 
 
 class _Same:
-    """Whether all ranks of a group have the same words: the least of a number, and of its
-    complement."""
+    """Whether all ranks of a group have the same words, and in which way they would do it: the
+    least of a number, and of its complement, for each.
 
-    def __init__(self, group: Group, words: str, place: str) -> None:
+    joined: the device that carries it out, joined to those of the others."""
+
+    joined: Joined | None = None
+
+    def __init__(self, group: Group, words: str, place: str, way: int = 0) -> None:
         self.group, self.place = group, place
-        number = _number(words)
-        self.own = np.array([number, ~number & (1 << 64) - 1], np.uint64)
+        numbers = [_number(words), way]
+        self.own = np.array([both for n in numbers for both in (n, ~n & ALL_BITS)], np.uint64)
         self.least = np.empty_like(self.own)
         self.request = group.checks.Iallreduce(self.own, self.least, group.job.mpi.MIN)
 
@@ -153,6 +177,11 @@ class _Same:
         if self.least[0] != ~self.least[1]:
             raise self.group.job.fail(self._difference())
         return True
+
+    @property
+    def way(self) -> int:
+        """That in which all ranks would do it; 0 where they differ."""
+        return int(self.least[2]) if self.least[2] == ~self.least[3] else 0
 
     def _difference(self) -> DistributedError:
         group = self.group
@@ -171,9 +200,9 @@ class _Same:
 class _SameParts(_Same):
     """Whether each rank sends as many rows as are awaited, besides."""
 
-    def __init__(self, group: Group, what: Collective, words: str, place: str) -> None:
-        super().__init__(group, words, place)
-        sent, received = parts_of(what)
+    def __init__(self, group: Group, what: Collective, words: str, place: str, way: int) -> None:
+        super().__init__(group, words, place, way)
+        sent, received = what.rows
         self.sent, self.awaited = np.array(sent), np.array(received)
         self.came = np.empty_like(self.sent)
         self.counts = group.checks.Ialltoall(self.sent, self.came)
@@ -193,6 +222,8 @@ class _SameParts(_Same):
 class _SamePair:
     """Whether what is received is what is awaited: its words travel before it."""
 
+    joined = None
+
     def __init__(self, group: Group, ranks: tuple[int, ...], words: str, place: str) -> None:
         self.group, self.words, self.place, self.source = group, words, place, ranks[1]
         self.sent, self.came = note_of(f"{words}\n{place}"), np.zeros(WORDS, np.uint8)
@@ -210,13 +241,16 @@ class _SamePair:
         return True
 
 
-def _check(group: Group, what: Collective | None, words: str, place: str) -> _Same | _SamePair:
+Agreement = _Same | _SamePair
+
+
+def _check(group: Group, what: Collective, words: str, place: str, way: int) -> Agreement:
     """Whether ranks do the same."""
-    if what is not None and what.kind == "exchange":
+    if what.kind == "exchange":
         return _SamePair(group, what.ranks, words, place)
-    if what is not None and what.kind == "all_to_all_parts":
-        return _SameParts(group, what, words, place)
-    return _Same(group, words, place)
+    if what.kind == "all_to_all_parts":
+        return _SameParts(group, what, words, place, way)
+    return _Same(group, words, place, way)
 
 
 # ---- kinds ---------------------------------------------------------------------------------------
@@ -285,15 +319,9 @@ def _all_to_all(group: Group, what: Collective, sent: Array, received: Array) ->
     return [group.data.Ialltoall(_bytes(sent), _bytes(received))], None
 
 
-def parts_of(what: Collective) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many rows each rank gets from this one, and how many come from each."""
-    size = what.group.size
-    return what.ranks[:size], what.ranks[size:][::-1]
-
-
 def _all_to_all_parts(group: Group, what: Collective, sent: Array, received: Array) -> Requests:
     byte, given = group.job.mpi.BYTE, []
-    for rows, counts in zip((sent, received), parts_of(what), strict=True):
+    for rows, counts in zip((sent, received), what.rows, strict=True):
         width = rows.nbytes // max(1, sum(counts))
         given.append((_bytes(rows), [n * width for n in counts], byte))
     return [group.data.Ialltoallv(*given)], None

@@ -8,15 +8,19 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
 from lazyten.execution import interpreted
+from lazyten.ir.collective import Joined
 from lazyten.storage import collectives
 from lazyten.support.errors import ArgumentError, DistributedError
+from lazyten.support.variables import EnvVar
 
+NCCL = EnvVar("LAZYTEN_NCCL")
+"""0: no device carries out collectives itself. 1: those that could must, groups of one rank too."""
 LIMIT = 1800.0
 """Seconds that a rank waits for others; PyTorch's default, too."""
 WAIT = 0.5
@@ -36,10 +40,12 @@ these are."""
 class Job:
     """All ranks of a program. mpi: mpi4py's module, None for a process alone. limit: seconds that
     a rank waits for others. deterministic: whether sums are added up in the order of ranks.
-    failed: why no rank can be relied on any more."""
+    devices: what LAZYTEN_NCCL says. joined: devices that carry out collectives themselves. failed:
+    why no rank can be relied on any more."""
 
     def __init__(self, mpi: Any, limit: float, deterministic: bool) -> None:
         self.mpi, self.limit, self.deterministic = mpi, limit, deterministic
+        self.devices, self.joined = NCCL.text, list[Joined]()
         self.failed: DistributedError | None = None
         self.world: Any = None if mpi is None else mpi.COMM_WORLD.Dup()
         self.notes: Any = None if mpi is None else mpi.COMM_WORLD.Dup()
@@ -50,7 +56,14 @@ class Job:
         """Nothing is done together any more, for this reason."""
         self.failed = self.failed or error
         collectives.give_up()
+        self.part(lambda device: device.abort())
         return error
+
+    def part(self, how: Callable[[Joined], None]) -> None:
+        """The devices are no longer joined."""
+        joined, self.joined = self.joined, []
+        for device in joined:
+            how(device)
 
 
 def launched(environment: Mapping[str, str]) -> tuple[int, str]:
@@ -70,12 +83,15 @@ def joined(limit: float | timedelta | None, deterministic: bool) -> Job:
     """The job of this process. DistributedError where a launcher has started others that cannot be
     joined."""
     given = LIMIT if limit is None else seconds(limit, "distributed.init")
+    if NCCL.text not in ("", "0", "1"):
+        raise ArgumentError(f"LAZYTEN_NCCL={NCCL.text!r}: it is 0, 1 or not set")
     count, launcher = launched(os.environ)
-    if count == 1:
+    if count == 1 and NCCL.text != "1":
         return Job(None, given, deterministic)
     if importlib.util.find_spec("mpi4py") is None:
-        raise DistributedError(f"distributed.init: {launcher} has started {count or 'several'} "
-                               f"processes, and mpi4py is not installed: pip install "
+        why = f"{launcher} has started {count or 'several'} processes" if launcher else \
+            "LAZYTEN_NCCL=1 needs MPI"
+        raise DistributedError(f"distributed.init: {why}, and mpi4py is not installed: pip install "
                                f"'lazyten[distributed]'")
     from mpi4py import MPI  # which joins the job
     job = Job(MPI, given, deterministic)

@@ -38,8 +38,8 @@ def _rows(own: np.ndarray[Any, Any], group: Group, operation: str) -> np.ndarray
     """The arrays of all ranks, which are of one length."""
     rows = np.empty((group.size, own.size), own.dtype)
     words = f"{operation} of ranks {list(group.ranks)}"
-    group.start(Collective("all_gather", group, "cpu"), own, rows.reshape(-1), words,
-                user_location()).wait()
+    group.carry_out(Collective("all_gather", group, "cpu"), own, rows.reshape(-1), words,
+                    user_location())
     return rows
 
 

@@ -45,6 +45,7 @@ def destroy() -> None:
     global _world
     if _world is not None:
         barrier()
+        _world.job.part(lambda device: device.leave())
         _world = None
 
 

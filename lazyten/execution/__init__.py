@@ -44,6 +44,8 @@ does not compute the forward pass twice.
 A graph that was not seen before, but differs from earlier ones in nothing but numbers, is one of a
 family (sizes/): after a few of them it is known which of its numbers are sizes, and what it is at
 others. Kernels are then made for a region of sizes at once, and plans between follow by formulas.
+What does nothing but operations of tensors needs no graph at a further size, either
+(capture/sizes/).
 
 Where a line of the user's asks for one small graph after the other, each another, further ones are
 interpreted (interpreted.py) by the op table's meanings, until one has come so often that compiling

@@ -118,6 +118,11 @@ def show_break(name: str, reason: str) -> None:
     print(f"jit: calls of {name} run its Python: {reason}")
 
 
+def show_way(words: str) -> None:
+    """DEBUG=1: who carries out collectives."""
+    print(f"distributed: {words}")
+
+
 def show_hint(hint: str) -> None:
     """DEBUG=1: what would make a jitted function quicker."""
     print(f"jit: {hint}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import wraps
+from inspect import unwrap
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.forms import OUT, by_form, form, is_complex
 from lazyten.frontend.core.keywords import aliases_of, parameters, renamed
-from lazyten.frontend.core.overriding import NOT_TAKEN, meet, taken_over, takers
+from lazyten.frontend.core.overriding import NOT_TAKEN, meet, offered, taken_over, takers
 from lazyten.frontend.recorded.joining import joining, joins
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
 from lazyten.frontend.tensor import Tensor
@@ -119,6 +120,8 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
             if value is None and optional:
                 continue
             if not isinstance(value, Tensor):
+                if place == 0 and args and _is_attribute_of(value, function):
+                    return checked(*args[1:], **kwargs)
                 what = "the operand" if name == "self" else name
                 raise DTypeError(f"{operation}: {what} is {type(value).__name__} {value!r:.40}, "
                                  f"not a tensor; wrap it in lazyten.tensor()")
@@ -133,6 +136,13 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
         return result if out is None else cast(R, written(result, out, operation))
 
     return cast("Callable[P, R]", checked)
+
+
+def _is_attribute_of(value: Any, function: Callable[..., Any]) -> bool:
+    """Whether an object's class has the function as an attribute, which Python then gives the
+    object first, as a method: `conv = F.conv2d` in a class. PyTorch's functions are none to it."""
+    return any(isinstance(x, FunctionType) and unwrap(x) is unwrap(function)
+               for kind in type(value).__mro__ for x in vars(kind).values())
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:
@@ -169,7 +179,7 @@ def fills_out(function: Callable[P, R]) -> Callable[P, R]:
                              f"away")
         kwargs |= {"dtype": kind, "device": out.device}
         return cast(R, written(function(*args, **kwargs), out, operation))
-    return cast("Callable[P, R]", filled)
+    return offered(cast("Callable[P, R]", filled), function)
 
 
 def _beside(number: Any, other: Any, operation: str) -> Any:

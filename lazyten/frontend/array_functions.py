@@ -11,6 +11,7 @@ import numpy as np
 from lazyten.frontend.arguments import fills_out, takes_out, takes_tensors
 from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.core.keywords import making
+from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import (
     _tensors,
@@ -36,6 +37,7 @@ def is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
+@overridable
 def _assert(condition: object, message: str) -> None:
     """AssertionError with this message unless the condition is true: Python's `assert`, as a
     function. (A condition that is a tensor of one element is computed for it.)"""

@@ -49,6 +49,8 @@ SETTINGS = (
     Setting("the OpenCL device that comes first; looked at when it starts", ("LAZYTEN_OPENCL",)),
     Setting("whether each CUDA kernel is waited for; looked at when a device starts",
             ("CUDA_LAUNCH_BLOCKING",)),
+    Setting("whether GPUs carry out collectives themselves: `0` never, `1` they must, groups of "
+            "one rank too; looked at by `distributed.init`", ("LAZYTEN_NCCL",)),
     Setting("threads of a kernel on the cpu", ("LAZYTEN_NUM_THREADS", "set_num_threads")),
     Setting("memory that is kept for reuse", ("LAZYTEN_POOL_BYTES",)),
     Setting("whether graphs are interpreted in place of compiled: `never`, `always`, or where it "

@@ -5,16 +5,23 @@ of shapes; what it means is the business of its group (lazyten/distributed/group
 it out, and derivatives are rows of autodiff/collective_rules.py. Its serial number is the place in
 the order in which it was recorded: all ranks carry collectives out in that order, each exactly
 once, so no two nodes have the same one by chance.
+
+Devices may carry collectives out themselves: `Executor.takes` says which ones a runtime would, and
+`Executor.join` joins it to those of other ranks, which are `Ranks` to it. What it does not take
+goes by way of the host's memory. Whoever calls these (lazyten/distributed/devices.py) has made sure
+that all ranks of a group do the same.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node, Shape, make
 from lazyten.ir.ops import Op
@@ -45,10 +52,14 @@ class Group(Protocol):
     def size(self) -> int:
         """How many they are."""
 
-    def start(self, what: Collective, sent: Array, received: Array, words: str,
-              where: Location | None) -> Flight:
-        """Begin a collective of a flat array, which is not to change before its end. words: what
-        it is of, the same for all ranks; where: this rank's line."""
+    def agreement(self, what: Collective, device: str, dtype: DType, words: str,
+                  where: Location | None) -> Any:
+        """How a collective is begun, as its ranks agree: its `joined` is the device joined to those
+        of the others, if that carries it out; otherwise `start` has to be called. words: what it
+        is of, the same for all ranks; where: this rank's line."""
+
+    def start(self, what: Collective, sent: Array, received: Array, agreement: Any) -> Flight:
+        """Begin a collective of a flat array on the host; it is not to change before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +116,12 @@ class Collective:
             return (sum(self.ranks[self.group.size:]), *shape[1:])
         shape = shape[1:] if kind.takes else shape
         return (self.group.size, *shape) if kind.gives else shape
+
+    @property
+    def rows(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of all_to_all_parts: how many rows each rank gets from this one, and how many come from
+        each."""
+        return self.ranks[:self.group.size], self.ranks[self.group.size:][::-1]
 
     def again(self, kind: str = "", reduction: str | None = None,
               ranks: tuple[int, ...] | None = None) -> Collective:
@@ -184,3 +201,61 @@ def collective_of(kernel: Kernel) -> Collective | None:
     """The collective that a step of a schedule is, if it is one and no kernel of a device."""
     root = kernel.outputs[0]
     return root.arg if root.op is Op.COLLECTIVE else None
+
+
+# ---- devices that carry collectives out themselves -----------------------------------------------
+
+class Ranks(Protocol):
+    """Processes that join their devices, each with a number from 0 on."""
+
+    @property
+    def rank(self) -> int:
+        """This process's number."""
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+
+    def gathered(self, own: bytes) -> list[bytes]:
+        """What each of them gives, as many bytes everywhere; all call it, in one order."""
+
+    def wait(self, done: Callable[[], bool], place: str) -> None:
+        """Return once `done()`. DistributedError at the end of the time limit, with the place: what
+        is waited for, and where."""
+
+    def failed(self, text: str) -> Exception:
+        """The error to raise: nothing is done together any more, for this reason."""
+
+
+class Part(NamedTuple):
+    """Device memory of so many elements."""
+
+    handle: Any
+    size: int
+
+
+class Joined(ABC):
+    """A device joined to those of other ranks. name: by what, for people."""
+
+    name: str
+
+    @abstractmethod
+    def begin(self, what: Collective, dtype: DType, sent: Sequence[Part], received: Part,
+              place: str) -> Callable[[], None]:
+        """Queue a collective, after all launches before; the parts that are sent are one array,
+        one after the other. Gives a function that lets later launches come after it: until that is
+        called they may run beside it, and the memory is in use. place: what it is, for errors."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """No more collectives: all have ended, on all ranks."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Nothing is done together any more; what is queued ends somehow. Raises nothing."""
+
+
+class Refused(NamedTuple):
+    """Ranks that cannot join their devices, though their runtime could: why, in words."""
+
+    reason: str

@@ -10,6 +10,7 @@ from lazyten.frontend.array_functions import broadcast_shapes
 from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
+from lazyten.ir.node import Shape
 from lazyten.linalg import host
 from lazyten.linalg.host import Array, adjoint, check_matrix, check_same_type, takes_matrices
 from lazyten.linalg.results import SVD, Eigh, Lstsq
@@ -278,6 +279,13 @@ class _LeastSquares(Function):
         return _of_pseudoinverse(a, p, g @ b.mH), p.mH @ g, None
 
 
+def _of_each(found: Tensor, batch: Shape, own: Shape) -> Tensor:
+    """What was found of matrices that were expanded to a batch, for each that there was."""
+    if 0 in batch:
+        return found
+    return found[(0,) * (len(batch) - len(own)) + tuple(slice(0, n) for n in own)]
+
+
 @takes_matrices
 @also_named(b="B")
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
@@ -308,6 +316,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     full = how != "gelsy" and m > n and (how == "gels" or bool(
         (host.all_values_of(rank, name) == n).all()))
     residuals = (a @ x - b).abs().square().sum(-2) if full else empty
+    rank, values = (_of_each(v, batch, A.shape[:-2]) for v in (rank, values))
     return Lstsq(x.squeeze(-1) if is_vector else x, residuals,
                  empty.long() if how == "gels" else rank,
                  values if how in ("gelsd", "gelss") else empty)

@@ -13,7 +13,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from lazyten.autodiff.hooks import RemovableHandle
+from lazyten.autodiff.hooks import RemovableHandle, walk
 from lazyten.autodiff.joint_gradients import apart, jointly
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts, pairs_of
 from lazyten.frontend.tensor import Tensor
@@ -22,7 +22,7 @@ from lazyten.ir.ops import Op
 from lazyten.nn.attributes import Attributes
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, NotWrittenError
-from lazyten.support.grad_mode import enable_grad, is_grad_enabled
+from lazyten.support.grad_mode import is_grad_enabled, of_backward
 from lazyten.support.trees import of_kind
 
 Hooks = Mapping[int, tuple[Any, ...]]
@@ -297,7 +297,7 @@ class _Joint:
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
         gradients: list[Any] = [None] * self.count
         parts = apart(g, [(shape, dtype) for shape, dtype, *_ in self.kinds])
-        with enable_grad():
+        with of_backward(walk.is_differentiable):
             for place, part, kind in zip(self.places, parts, self.kinds, strict=True):
                 *_, device, is_complex = kind
                 if part is not None:

@@ -7,7 +7,7 @@ any values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,20 +20,26 @@ from lazyten.onnx.graph import Graph, Node
 from lazyten.onnx.listening import as_graphs
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import (
+    FEW,
     FOLD_LIMIT,
     FOLDING,
     Array,
     Constant,
+    OfSizes,
     Value,
     are_maps,
     describe,
     is_plain,
+    of_sizes,
     to_array,
     to_host,
     to_tensor,
 )
+from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, InternalError, LazytenError
 
+MOST_KNOWN = 64
+"""Elements at most of a model's constants that sizes may be compared with."""
 KEPT_CALLS, KEPT_ELEMENTS = 4096, 64
 """Operations on constants whose results are kept, and elements of what they take at most."""
 Bind = Callable[[Graph, Sequence[Value]], Any]
@@ -238,3 +244,51 @@ def _moved(node: Node, values: Sequence[Value], keywords: Mapping[str, Any]) -> 
     return [[table[y] for y in x] if isinstance(x, list) else table[x] for x in moved]
 
 
+# ---- where sizes vary ----------------------------------------------------------------------------
+
+def on_host(nodes: Sequence[Node], known: Iterable[str] = ()) -> set[str]:
+    """Names of values that some node needs on the host, or that these, or known ones, follow from.
+    """
+    wanted = {*known}
+    for node in reversed(nodes):
+        row = node.meaning
+        if not isinstance(row, Operator) or row.shapes and not row.host:
+            continue
+        whole = any(name in wanted for name in node.outputs if name)
+        wanted.update(name for i, name in enumerate(node.inputs)
+                      if name and (whole or row.is_host(i)))
+    return wanted
+
+
+def folded(node: Node, values: Sequence[Value], wanted: Iterable[str]) -> list[Constant] | None:
+    """A node on constants alone: what it gives, if that is to be on the host; else None."""
+    row = node.meaning
+    assert isinstance(row, Operator)
+    varies = any(isinstance(x, OfSizes) for x in values)
+    if varies and not row.shapes and not any(name in wanted for name in node.outputs):
+        return None
+    with tracing.listening(None):  # a number, not something that a traced call makes
+        found = fold(node, values)
+    if found is None or not varies:
+        return found
+    return list(map(of_sizes, found))
+
+
+def numbers_of_sizes(values: Iterable[Value]) -> list[int]:
+    """Whole numbers of what follows from sizes and is on the host; of arrays of few."""
+    return [int(n) for x in values if isinstance(x, OfSizes) and x.dtype.kind in "iu"
+            and math.prod(x.shape) <= FEW for n in x.array.reshape(-1)]
+
+
+def numbers_in(constants: Mapping[str, Constant], nodes: Sequence[Node]) -> list[int]:
+    """Whole numbers that a model has in small constants, attributes and shapes."""
+    found: set[int] = set()
+    for constant in constants.values():
+        found.update(constant.shape)
+        if constant.dtype.kind in "iu" and np.prod(constant.shape) <= MOST_KNOWN:
+            found.update(map(int, constant.array.reshape(-1)))
+    for node in nodes:
+        for value in node.attributes.values():
+            found.update(x for x in (value if isinstance(value, list | tuple) else [value])
+                         if type(x) is int)
+    return sorted(x for x in found if abs(x) < 1 << 40)

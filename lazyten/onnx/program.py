@@ -15,8 +15,19 @@ from itertools import count
 from typing import Any
 
 import lazyten as lt
+from lazyten.capture.sizes.calls import SizedCalls
 from lazyten.execution.interpreted import TURNS, Line, TooMuch, seldom
-from lazyten.onnx.evaluation import NeedsHost, fold, named, record, run_alone
+from lazyten.onnx.evaluation import (
+    NeedsHost,
+    fold,
+    folded,
+    named,
+    numbers_in,
+    numbers_of_sizes,
+    on_host,
+    record,
+    run_alone,
+)
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.repeating import Body
@@ -25,7 +36,7 @@ from lazyten.onnx.scanning import NotRecorded, as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
-from lazyten.onnx.values import Constant, Value, is_foreign, key_of
+from lazyten.onnx.values import Constant, Value, is_foreign, key_of, of_sizes
 from lazyten.storage import levels, tracing
 
 
@@ -73,6 +84,7 @@ class Program:
         self.defaults = frozenset(x.name for x in graph.inputs)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._line = Line()
+        self._sized: dict[Any, tuple[list[str], SizedCalls]] = {}
         self._bodies: dict[Graph, Program] = {}
         for node in self.nodes:
             for value in node.attributes.values():
@@ -86,6 +98,8 @@ class Program:
         plan = self._plans.get(key)
         if plan is not None and plan.whole is not None:
             return self._whole(plan.whole, feeds)
+        if plan is None and (found := self._at_size(feeds)) is not None:
+            return found
         environment: Environment = {**self.constants, **feeds}
         if plan is None and (found := self._at_once(key, feeds)) is not None:
             return found
@@ -115,6 +129,22 @@ class Program:
         except TooMuch:
             return None
         return [planner.environment[name] for name in self.graph.outputs]
+
+    def _at_size(self, feeds: Mapping[str, Value]) -> list[Value] | None:
+        """The outputs for inputs of sizes that nobody recorded; None where that takes a graph."""
+        if tracing.current() is not None or levels.under_way() or not feeds or not all(
+                isinstance(x, lt.Tensor) and not x.requires_grad for x in feeds.values()):
+            return None
+        kind = tuple(sorted((name, x.dim(), x.dtype.name, x._storage.device)
+                            for name, x in feeds.items()))
+        calls = self._sized.get(kind)
+        if calls is None:
+            names = list(feeds)
+            told: list[int] = []
+            calls = self._sized[kind] = names, SizedCalls(
+                lambda *tensors: _sized(self, dict(zip(names, tensors, strict=True)), told),
+                numbers_in(self.constants, self.nodes), told)
+        return calls[1]([feeds[name] for name in calls[0]])
 
     def _whole(self, compiled: Compiled, feeds: Mapping[str, Value]) -> list[Value]:
         """The outputs of the one program that there is to run."""
@@ -200,7 +230,7 @@ class _Planner:
         assert isinstance(row, Operator)
         given = [x for name, x in zip(node.inputs, values, strict=False) if name]
         known = all(isinstance(x, Constant) for x in given) and not node.captured
-        folded = fold(node, values) if known else None
+        folded = self._folded(node, values) if known else None
         if folded is not None:
             self._keep(node, folded)
         elif (node.domain, node.kind) in SCANS and row.since >= SCANS[node.domain, node.kind] \
@@ -215,6 +245,10 @@ class _Planner:
                 self._keep(node, record(node, values, self.program.device))
             except NeedsHost:
                 self._alone(node)
+
+    def _folded(self, node: Node, values: Sequence[Value]) -> list[Constant] | None:
+        """What a node on constants alone gives, if it is to be known beforehand."""
+        return fold(node, values)
 
     def _scan(self, node: Node, values: Sequence[Value]) -> bool:
         """Record a loop as a scan, if it can be one."""
@@ -314,6 +348,38 @@ class _Seldom(_Planner):
             _compute(list(wanted.values()))
         self.environment.update(wanted)
         self.recorded, self.found = [], {}
+
+
+class _Sized(_Recorder):
+    """Records all nodes, so that arrays which follow from sizes are expressions of these."""
+
+    def __init__(self, program: Program, environment: Environment) -> None:
+        super().__init__(program, environment)
+        self.on_host = on_host(program.nodes)
+
+    def _folded(self, node: Node, values: Sequence[Value]) -> list[Constant] | None:
+        return folded(node, values, self.on_host)
+
+    def _inlined(self, node: Node, values: Sequence[Value]) -> list[Node] | None:
+        body = super()._inlined(node, values)
+        self.on_host |= on_host(body or (), self.on_host)
+        return body
+
+    def _keep(self, node: Node, values: Sequence[Value]) -> None:
+        assert isinstance(node.meaning, Operator)
+        super()._keep(node, [of_sizes(x) for x in values] if node.meaning.shapes else values)
+
+
+def _sized(program: Program, given: Mapping[str, Value], told: list[int]) -> list[Value]:
+    """The outputs of a program, recorded at the sizes of its inputs; `told` gets numbers that
+    follow from these. NotRecorded where outputs are on the host, or nodes have to stand alone."""
+    recorder = _Sized(program, {**program.constants, **given})
+    recorder.plan()
+    told += numbers_of_sizes(x for name, x in recorder.found.items() if name in recorder.on_host)
+    found = [recorder._value(name) for name in program.graph.outputs]
+    if not all(isinstance(x, lt.Tensor) for x in found):
+        raise NotRecorded
+    return found
 
 
 def _recorded(program: Program, given: Mapping[str, Value]) -> list[Value]:

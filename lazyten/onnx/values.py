@@ -33,6 +33,8 @@ TYPES: dict[str, lt.DType] = {name: getattr(lt, name) for name in (
     "bfloat16", "float32", "float64")} | {"bool": lt.bool_}
 """Names of NumPy's types to those of lazyten that compute; others stay on the host."""
 KEPT_TYPES = 64
+FEW = 8
+"""Elements of an array that follows from sizes which are recorded each."""
 
 
 class Constant:
@@ -61,6 +63,43 @@ class Constant:
             if self._tensor.numel() > 1024:
                 self._array = None
         return self._tensor
+
+
+class OfSizes(Constant):
+    """An array that follows from sizes: as a tensor it is recorded, a number each, or by its first
+    one and its step."""
+
+    __slots__ = ()
+
+    def tensor(self, device: str | None) -> lt.Tensor:
+        """See Constant."""
+        array = self.array
+        made = None if device == FOLDING else _recorded(array, device)
+        return super().tensor(device) if made is None else made
+
+
+def of_sizes(value: Value) -> Value:
+    """A value that follows from sizes, if it is on the host."""
+    return OfSizes(value.array) if isinstance(value, Constant) else value
+
+
+def _recorded(array: Array, device: str | None) -> lt.Tensor | None:
+    """An array as an expression of few numbers; None where it is none."""
+    dtype = lt.tensor(array[:0].copy() if array.ndim else np.zeros(0, array.dtype)).dtype
+    flat = array.reshape(-1)
+    if flat.size == 0:
+        return None
+    if (flat == flat[0]).all():
+        return lt.full(array.shape, flat[0].item(), dtype=dtype, device=device)
+    step = flat[1] - flat[0] if array.dtype.kind in "iu" else 0
+    if step and (np.diff(flat) == step).all():
+        first, step = int(flat[0]), int(step)
+        return lt.arange(first, first + step * flat.size, step, dtype=dtype,
+                         device=device).reshape(array.shape)
+    if flat.size > FEW:
+        return None
+    return lt.stack([lt.full((), x.item(), dtype=dtype, device=device)
+                     for x in flat]).reshape(array.shape)
 
 
 def is_plain(array: Array | Constant) -> bool:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from lazyten.execution import realization as _realization
-from lazyten.frontend.functions import cat
+from lazyten.frontend.functions import cat, stack
+from lazyten.frontend.recorded.lookup import as_one
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
@@ -24,6 +25,12 @@ from lazyten.support.grad_mode import enable_grad, no_grad
 
 CURVED = 1e-10
 """A change of gradients says something of the curvature if it goes so far along the step."""
+AT_ONCE = 8
+"""So many entries of the history are one program, and those that are left one each: two programs
+serve histories of any length."""
+
+Entry = tuple[Tensor, Tensor, Tensor]
+"""A change of the gradients, the step that made it, and 1 over their product."""
 
 
 class LBFGS(Optimizer):
@@ -148,7 +155,8 @@ class LBFGS(Optimizer):
         gives where they are, and how often the closure was called. After the last direction of a
         step the loss there is not needed."""
         group = self.param_groups[0]
-        x = [p.detach().clone().realize() for p in self._params]
+        x = [p.detach().clone() for p in self._params]
+        _realization.realize([start._storage for start in x])
 
         def at(length: float) -> Point:
             self._place(x, length, direction)
@@ -172,28 +180,60 @@ class LBFGS(Optimizer):
             state.update(d=(-gradient).realize(), old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
             return state["d"]  # type: ignore[no-any-return]
         changes, steps, inverse = state["old_dirs"], state["old_stps"], state["ro"]
-        change = (gradient - state["prev_flat_grad"]).realize()
-        step = (state["d"] * self._number(state["t"])).realize()
-        curvature = float(change.dot(step))
+        change = gradient - state["prev_flat_grad"]
+        step = state["d"] * self._number(state["t"])
+        curvature, square = stack([change.dot(step), change.dot(change)]).tolist()
         if curvature > CURVED:
             if len(changes) == group["history_size"]:
                 for listed in (changes, steps, inverse):
                     listed.pop(0)
             changes.append(change)
             steps.append(step)
-            inverse.append(1 / curvature)
-            state["H_diag"] = curvature / float(change.dot(change))
-        shares = []
-        q = -gradient
-        for y, s, r in zip(reversed(changes), reversed(steps), reversed(inverse), strict=True):
-            shares.append(float(s.dot(q)) * r)
-            q = (q - y * self._number(shares[-1])).realize()
-        d = q * self._number(state["H_diag"])
-        for y, s, r in zip(changes, steps, inverse, strict=True):
-            over = shares.pop() - float(y.dot(d)) * r
-            d = (d + s * self._number(over)).realize()
-        state["d"] = d.realize()
-        return d
+            inverse.append(self._number(1 / curvature))
+            state["H_diag"] = curvature / square
+        state["d"] = _through_history([*zip(changes, steps, inverse, strict=True)], -gradient,
+                                      self._number(state["H_diag"])).realize()
+        return state["d"]  # type: ignore[no-any-return]
+
+
+# ---- the estimate of the inverse Hessian (Nocedal and Wright, algorithm 7.4) ---------------------
+
+def _through_history(history: list[Entry], q: Tensor, diagonal: Tensor) -> Tensor:
+    """The estimate times q. history: the latest entry last."""
+    rest = len(history) % AT_ONCE
+    parts = [[entry] for entry in history[:rest]]
+    parts += [history[n:n + AT_ONCE] for n in range(rest, len(history), AT_ONCE)]
+    shares: list[list[Tensor]] = []
+    for part in reversed(parts):
+        changes, steps, inverse = map(list, zip(*part, strict=True))
+        q, *found = _downwards(q, changes, steps, inverse)
+        _realization.realize([x._storage for x in (q, *found)])
+        shares.append(found)
+    d = q * diagonal
+    for part in parts:
+        changes, steps, inverse = map(list, zip(*part, strict=True))
+        d = _upwards(d, changes, steps, inverse, shares.pop()).realize()
+    return d
+
+
+@as_one
+def _downwards(q: Tensor, changes: list[Tensor], steps: list[Tensor],
+               inverse: list[Tensor]) -> list[Tensor]:
+    """q without the shares of these entries, the latest first; and the shares."""
+    shares = []
+    for y, s, r in zip(reversed(changes), reversed(steps), reversed(inverse), strict=True):
+        shares.append(s.dot(q) * r)
+        q = q - y * shares[-1]
+    return [q, *shares]
+
+
+@as_one
+def _upwards(d: Tensor, changes: list[Tensor], steps: list[Tensor], inverse: list[Tensor],
+             shares: list[Tensor]) -> Tensor:
+    """d with what these entries add, the latest last. shares: as _downwards gives them."""
+    for y, s, r, share in zip(changes, steps, inverse, reversed(shares), strict=True):
+        d = d + s * (share - y.dot(d) * r)
+    return d
 
 
 def _largest(x: Tensor) -> float:

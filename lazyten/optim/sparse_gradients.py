@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from lazyten.execution import realization as _realization
+from lazyten.frontend import functions
 from lazyten.frontend.core.forms import Sparse, is_sparse
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
@@ -92,14 +95,25 @@ class SparseAdam(Optimizer):
             raise GradientError(f"SparseAdam does not support dense gradients, and that of a "
                                 f"parameter of shape {tuple(p.shape)} is one: use Adam for it, or "
                                 f"give the layer sparse=True")
-        grad = grad.coalesce()
         state = self._states[p]
         if not state:
             state.update(_initial(p))
         state["step"] += 1
-        where = tuple(grad.indices().unbind(0))
-        _update(p, state, group, where, -grad.values() if group["maximize"] else grad.values())
+        where, values = grad._indices(), _totals(grad)
+        _update(p, state, group, where.unbind(0), -values if group["maximize"] else values)
         return [p, state["exp_avg"], state["exp_avg_sq"]]
+
+
+def _totals(grad: Any) -> Tensor:
+    """For each place that a gradient has, the sum of what it has there: as many as it has values,
+    so that nothing is compiled anew for how many places differ."""
+    values: Tensor = grad._values()
+    if grad.is_coalesced():
+        return values
+    places = grad._indices().numpy()
+    lines = np.ravel_multi_index(tuple(places), tuple(grad.shape)[:len(places)])
+    same = values._copy_of(np.unique(lines, return_inverse=True)[1], device=values.device)
+    return functions.zeros_like(values).index_add_(0, same, values).index_select(0, same)
 
 
 def _initial(p: Tensor) -> State:
@@ -108,7 +122,8 @@ def _initial(p: Tensor) -> State:
 
 def _update(p: Tensor, state: State, group: Group, where: tuple[Tensor, ...],
             grad: Tensor) -> None:
-    """The elements at these indices: D. Kingma and J. Ba, 2015."""
+    """The elements at these indices, one place perhaps several times with the same gradient: D.
+    Kingma and J. Ba, 2015."""
     (beta1, beta2), t = group["betas"], state["step"]
     first, second = state["exp_avg"], state["exp_avg_sq"]
     mean = first[where] + (grad - first[where]) * (1 - beta1)

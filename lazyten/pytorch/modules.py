@@ -2,7 +2,7 @@
 
 In: the name of a module below `lazyten`. Out: a module that gives the names of another one, such as
 `lazyten.autograd.function` those of `lazyten.autograd`, or one whose names say when they are used
-why they are not there, such as `lazyten.fx`. Python asks here once it has found no such file;
+why they are not there, such as `lazyten.export`. Python asks here once it has found no such file;
 `later` is the `__getattr__` of packages that have such modules below them.
 """
 from __future__ import annotations
@@ -66,7 +66,7 @@ SAME: dict[str, str] = {
     "nn._reduction": "nn.functions.options",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
-    "functional": "", "quasirandom": "utils.quasirandom",
+    "fx._symbolic_trace": "fx.tracer", "functional": "", "quasirandom": "utils.quasirandom",
     "serialization": "saving.saving", "torch_version": "version", "_tensor": "",
     "cpu.amp": "amp", "nn.common_types": "nn.tuples",
     "distributed.distributed_c10d": "distributed",
@@ -119,7 +119,7 @@ REFUSED: dict[str, str] = {
     "_tensor_str": "a tensor prints itself; lazyten.set_printoptions says how",
     "utils.data.datapipes": _PIPES, "utils.data.graph": _PIPES,
     "nn.parallel.scatter_gather": _PROCESSES,
-    "export": _GRAPHS, "fx": _GRAPHS,
+    "export": _GRAPHS, **_below("fx", "experimental passes traceback", _GRAPHS),
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
     "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
@@ -256,14 +256,14 @@ class _Finder(MetaPathFinder, Loader):
 
 
 def is_module(name: str) -> bool:
-    """Whether a name such as 'lazyten.fx' is that of a module which is made here."""
+    """Whether a name such as 'lazyten.export' is that of a module which is made here."""
     below = name.removeprefix("lazyten.")
     return below != name and (below in SAME or _refusal(below) is not None)
 
 
 def _refusal(name: str) -> str | None:
     """Why a module is refused, or one that it is below. What Python asks modules for, such as
-    'fx.__file__', is none."""
+    'export.__file__', is none."""
     if name.rpartition(".")[2].startswith("__"):
         return None
     while name and name not in SAME:

@@ -114,9 +114,9 @@ def never(*given: Any, **options: Any) -> bool:
 
 
 MARKS: dict[str, Callable[..., Any]] = {
-    "autograd.forward_ad.unpack_dual": unpack_dual, "fx.wrap": unchanged,
+    "autograd.forward_ad.unpack_dual": unpack_dual,
     "fx.experimental.proxy_tensor.get_proxy_mode": nothing,
-    "fx._symbolic_trace.is_fx_tracing": never, "fx.experimental.proxy_tensor.is_tracing": never,
+    "fx.experimental.proxy_tensor.is_tracing": never,
     "utils._python_dispatch.is_traceable_wrapper_subclass": never,
     "distributed.rpc.api._require_initialized": unchanged, "distributed.rpc.is_available": never,
     "distributed.autograd.is_available": never,

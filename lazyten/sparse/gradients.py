@@ -6,6 +6,7 @@ coordinates. As in PyTorch it is not coalesced: a row that was looked up twice i
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lazyten.frontend import functions
@@ -22,17 +23,18 @@ ROWS = (0, Op.ADD)
 """A SCATTER that adds values up along axis 0."""
 
 
-def _rows_of_gradient(self: Any, part: Node) -> CooTensor | None:
-    """The gradient of a weight as rows, of a graph that adds rows up in zeros; None of another."""
+def _rows_of_gradient(self: Any, part: Node,
+                      as_tensor: Callable[[Node], Tensor] | None = None) -> CooTensor | None:
+    """The gradient of a weight as rows, of a graph that adds rows up in zeros; None of another.
+    as_tensor: of what stands over a frame's sources in place of memory."""
     found: list[tuple[Node, Node]] = []
     if not _take(part, found):
         return None
-    device = self.device
+    given = as_tensor or (lambda node: Tensor._of(node, self.device))
     if not found:
         found = [(const(0, int64, (0,)), const(0, part.dtype, (0, part.shape[1])))]
-    places = functions.cat([Tensor._of(index, device).long() for index, _ in found])
-    values = functions.cat([Tensor._of(make(Op.DETACH, rows.dtype, (rows,)), device)
-                            for _, rows in found])
+    places = functions.cat([given(index).long() for index, _ in found])
+    values = functions.cat([given(make(Op.DETACH, rows.dtype, (rows,))) for _, rows in found])
     return coo(places.unsqueeze(0), values, self.shape, False)
 
 

@@ -8,19 +8,22 @@ import importlib
 import importlib.util
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from sys import byteorder
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lazyten.ir import dtype as dt
-from lazyten.ir.dtype import DType
+from lazyten.ir.collective import Collective, Joined, Ranks, Refused
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.kernel import Kernel
-from lazyten.support.errors import DeviceError
+from lazyten.support.errors import DeviceError, InternalError
 from lazyten.support.forking import undivided
+from lazyten.symbolic.formulas import Quantity
 
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter.interpreter:InterpreterRuntime",
@@ -72,6 +75,37 @@ class Program(ABC):
     def decided(self) -> str:
         """What was decided for the loops, as a kernel takes it; empty where it takes nothing."""
         return ""
+
+    @property
+    def at_size(self) -> AtSize | None:
+        """What tells it from programs of the same kernel at other sizes; None where that is not
+        only numbers."""
+        return None
+
+
+SLOT_BYTES = 8
+"""Of memory for a number that a program reads, of any type."""
+
+
+def in_slot(number: Scalar, dtype: DType) -> bytes:
+    """A number as it is there."""
+    if dtype.is_int:
+        return (int(number) & (1 << 8 * dtype.itemsize) - 1).to_bytes(SLOT_BYTES, byteorder)
+    return np.asarray(number).astype(dtype.numpy).tobytes().ljust(SLOT_BYTES, b"\0")
+
+
+class AtSize(NamedTuple):
+    """A program that serves many sizes, at one of them. form: what programs of its kernel have in
+    common; numbers: in what they may differ; kept: the places of those that are in its code, and
+    cannot; slots: of what it reads from memory, which numbers, and their types. scratch: bytes that
+    it works in. quantities: what numbers may follow from, besides products of sizes."""
+
+    form: Hashable
+    numbers: tuple[Scalar, ...]
+    kept: Collection[int]
+    slots: Sequence[tuple[int, DType]]
+    scratch: tuple[int, ...]
+    quantities: Sequence[Quantity]
 
 
 class Argument(NamedTuple):
@@ -242,6 +276,12 @@ class Executor(ABC):
         known: what `varying` gave, to which this adds."""
         return self.build(kernels)
 
+    def at_numbers(self, program: Program, memory: Handle, offset: int,
+                   scratch: Sequence[int]) -> Program:
+        """A program that is `at_size` at another one: it reads its numbers from this byte of memory
+        on, in slots, and works in so many bytes."""
+        raise InternalError(f"{type(self).__name__} has no programs that serve many sizes")
+
     def look_at(self, kernels: Sequence[Kernel], known: Any, sizes: AtSizes) -> None:
         """Add to `known` what `build_varying` would, and compile nothing yet."""
         return
@@ -306,6 +346,16 @@ class Executor(ABC):
                 rest(buffers)
             return True
         return launch_all
+
+    def takes(self, what: Collective, dtype: DType) -> bool:
+        """Whether the device carries out collectives like this by itself, of elements of this type,
+        once it is joined to others. By default, all go by way of the host's memory."""
+        return False
+
+    def join(self, ranks: Ranks, place: str) -> Joined | Refused:
+        """Join the device to those of other ranks, who all call this at once; all get the same,
+        whether they are joined or not. place: what it is for, in errors' words."""
+        raise NotImplementedError
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -200,7 +200,7 @@ class Frame:
     def leaf_number(self, leaf_id: int | None) -> int | None:
         """What LEAF has in a template, below 0: one that is made anew for each step has another id
         then."""
-        numbers = self.leaf_numbers
+        numbers, leaf_id = self.leaf_numbers, hooks.one_leaf(leaf_id)
         if leaf_id is not None and leaf_id not in numbers:
             self._leaf_ids.append(leaf_id)
             numbers[leaf_id] = -len(self._leaf_ids)

@@ -6,7 +6,7 @@ way `active` is None and a report costs one comparison.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any, Literal
@@ -67,6 +67,9 @@ class Observer(ABC):
     @abstractmethod
     def gradient_used(self, tensor: Any, how: GradientUse) -> None:
         """A tensor's `.grad` is about to be read, or to be replaced by another, or by None."""
+
+    def differentiated(self, wanted: Sequence[Any]) -> None:  # noqa: B027  # most do not mind
+        """Gradients are about to be found: for these tensors, or for all leaves."""
 
     @abstractmethod
     def host_input(self, refresh: Callable[[], Array], dtype: DType, size: int,
@@ -182,6 +185,14 @@ def gradient_used(tensor: Any, how: GradientUse = "read") -> None:
     observer = current()
     if observer is not None:
         observer.gradient_used(tensor, how)
+
+
+def differentiated(wanted: Sequence[Any] = ()) -> None:
+    """Tell the trace under way, if there is one, that gradients are about to be found: for these
+    tensors, or for all leaves."""
+    observer = current()
+    if observer is not None:
+        observer.differentiated(wanted)
 
 
 def made(thing: object) -> None:

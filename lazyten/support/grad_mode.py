@@ -92,6 +92,12 @@ class enable_grad(_GradMode):
         super().__init__(True)
 
 
+def of_backward(create_graph: bool) -> _GradMode:
+    """The mode in which backward() calls functions of the user's: they are recorded only if its
+    gradients can be differentiated."""
+    return _GradMode(create_graph)
+
+
 class inference_mode(_GradMode):
     """no_grad(), by another name, also as @inference_mode; inference_mode(False) changes nothing.
     """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -128,7 +129,7 @@ class Samples:
         where there is none, or they do not agree. others: quantities besides products of sizes."""
         if len(set(seen)) == 1 and len(seen) > SPARE:
             return seen[0]
-        found = {formula(sizes) for formula in self._formulas(seen, others)}
+        found = {formula(sizes) for formula in self.formulas(seen, others)}
         if len(found) != 1:
             return None
         return found.pop()
@@ -146,9 +147,25 @@ class Samples:
 
     def explains(self, seen: Numbers) -> bool:
         """Whether some formula says a number at all samples."""
-        return len(set(seen)) == 1 or bool(self._formulas(seen, ()))
+        return len(set(seen)) == 1 or bool(self.formulas(seen, ()))
 
-    def _formulas(self, seen: Numbers, others: Sequence[Quantity]) -> list[Formula]:
+    def float_value(self, seen: tuple[float, ...], sizes: Sizes) -> float | None:
+        """What a float is at these sizes: always the same, or what all formulas say that hold."""
+        if len(set(map(repr, seen))) == 1:
+            return seen[0]
+        return _only(formula(sizes) for formula in self.float_formulas(seen))
+
+    def float_formulas(self, seen: tuple[float, ...]) -> list[Callable[[Sizes], float | None]]:
+        """All that say a float which is not always the same: it is a whole number, or a share."""
+        found: list[Callable[[Sizes], float | None]] = []
+        for whole, back in WHOLE:
+            numbers = tuple(map(whole, seen))
+            if None not in numbers and tuple(map(back, numbers)) == seen:  # type: ignore[arg-type]  # none is None
+                found += [_converted(f, back) for f in self.formulas(numbers, ())]  # type: ignore[arg-type]
+        return found
+
+    def formulas(self, seen: Numbers, others: Sequence[Quantity]) -> list[Formula]:
+        """All that say a number at the samples; see `value`."""
         key = seen, tuple(q.seen for q in others)
         found = self._known.get(key)
         if found is None:
@@ -160,6 +177,40 @@ class Samples:
                     self.products[:len(self.sizes[0])]
                 found += [f for of in some if (f := _fitted(seen, of, len(self.sizes))) is not None]
         return found
+
+
+def _only(values: Iterable[float | None]) -> float | None:
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
+
+
+def _converted(formula: Formula, back: Callable[[int], float]) -> Callable[[Sizes], float | None]:
+    def value(sizes: Sizes) -> float | None:
+        found = formula(sizes)
+        return back(found) if found else None
+    return value
+
+
+def _near(value: float) -> int | None:
+    return round(value) if math.isfinite(value) else None
+
+
+def _divisor(value: float) -> int | None:
+    return round(1 / value) if math.isfinite(value) and value else None
+
+
+def _share(count: int) -> float:
+    return 1 / count if count else math.inf
+
+
+def _single(value: float) -> float:
+    """The nearest float of 32 bits."""
+    return float(struct.unpack("f", struct.pack("f", value))[0])
+
+
+WHOLE: Sequence[tuple[Callable[[float], int | None], Callable[[int], float]]] = (
+    (_near, float), (_divisor, _share), (_divisor, lambda n: _single(_share(n))))
+"""What a float may be of a whole number, and that of it."""
 
 
 def _powers(sizes: int, most: int) -> list[tuple[int, ...]]:

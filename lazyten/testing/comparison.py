@@ -17,7 +17,8 @@ Message = str | Callable[[str], str] | None
 _NEAR: dict[DType, tuple[float, float]] = {
     dt.float16: (1e-3, 1e-5), dt.bfloat16: (1.6e-2, 1e-5), dt.float32: (1.3e-6, 1e-5),
     dt.float64: (1e-7, 1e-7)}
-"""PyTorch's rtol and atol of each element type; others must be equal."""
+"""PyTorch's rtol and atol of each element type, and of complex numbers whose parts are of it;
+others must be equal."""
 
 
 def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True,
@@ -74,7 +75,7 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True,
 def _far(x: Tensor, y: Tensor, rtol: float | None, atol: float | None,
          equal_nan: bool) -> str:
     """What is too far apart; nothing if all is close."""
-    nearest = [max(_NEAR.get(t.dtype, (0.0, 0.0))[i] for t in (x, y)) for i in range(2)]
+    nearest = [max(_NEAR.get(t.dtype.component, (0.0, 0.0))[i] for t in (x, y)) for i in range(2)]
     relative, absolute = (given if given is not None else default
                           for given, default in zip((rtol, atol), nearest, strict=True))
     a, b = (t.detach().to(device="cpu", dtype=dt.float64 if t.dtype.is_float else None).numpy()
@@ -83,7 +84,8 @@ def _far(x: Tensor, y: Tensor, rtol: float | None, atol: float | None,
         if relative or absolute else (a == b) | (equal_nan & (a != a) & (b != b))
     if close.all():
         return ""
-    gap = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    wide = np.result_type(a, b, np.float64)
+    gap = np.abs(a.astype(wide) - b.astype(wide))
     return (f"{(~close).sum()} of {close.size} elements differ by more than {absolute} + "
             f"{relative} * |expected|, by {np.nanmax(gap, initial=0.0)} at most")
 

@@ -21,14 +21,18 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.native_half import NativeHalves
 from lazyten.codegen.targets.target import Target
 from lazyten.codegen.targets.tensor_cores import TABLE
+from lazyten.ir.collective import Collective, Joined, Ranks, Refused
+from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import LoadedProgram, program_text, refusal
 from lazyten.runtimes.cuda import compiler as cuda_compiler
 from lazyten.runtimes.cuda import driver as cuda_driver
+from lazyten.runtimes.cuda import nccl
 from lazyten.runtimes.cuda.copies import Staging
 from lazyten.runtimes.cuda.driver import Context, DriverError, KernelLaunch, Properties
 from lazyten.runtimes.cuda.graphs import GraphCache, stages_of
+from lazyten.runtimes.cuda.joined import join
 from lazyten.runtimes.memory.allocator import CachingAllocator
 from lazyten.runtimes.memory.memory_pool import Block, Source, default_limit
 from lazyten.runtimes.memory.pooled import PooledRuntime
@@ -164,6 +168,15 @@ class CudaRuntime(PooledRuntime[int]):
             self.staging.copy_out(target, handle)
             self.context.synchronize()
             self._queued.clear()
+
+    # ---- other ranks ----
+
+    def takes(self, what: Collective, dtype: DType) -> bool:
+        return nccl.takes(what, dtype)
+
+    def join(self, ranks: Ranks, place: str) -> Joined | Refused:
+        with self._lock, self._reporting("joining the GPUs of ranks"):
+            return join(self.context, cuda_driver.uuid(self.index), ranks, place)
 
     # ---- code ----
 

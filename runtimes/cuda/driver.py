@@ -1,12 +1,12 @@
 """NVIDIA's driver, as much of it as the cuda runtime uses: a thin layer over cuda-bindings.
 
-Handles, functions and addresses are integers. Everything is queued in order on one stream. A call
-that the driver refuses raises a DriverError.
+Handles, functions and addresses are integers. Everything is queued in order on one stream; another
+one has what runs beside it. A call that the driver refuses raises a DriverError.
 """
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ OLDEST = 12000
 """The oldest driver, as it numbers itself, that has all the calls below: CUDA 12.0."""
 PLAIN, UNTIMED = 0, 2  # CU_EVENT_DEFAULT, CU_EVENT_DISABLE_TIMING
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+NOT_READY = 600  # CUDA_ERROR_NOT_READY
 
 Size = tuple[int, int, int]
 
@@ -76,6 +77,17 @@ def call(name: str, *arguments: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
+def _is_ready(name: str, what: Any) -> bool:
+    """What a function of the driver says that asks whether something is done."""
+    try:
+        call(name, what)
+    except DriverError as error:
+        if error.code == NOT_READY:
+            return False
+        raise
+    return True
+
+
 def _described(status: Any) -> tuple[str, str]:
     texts = [get(status)[1] for get in (api.cuGetErrorName, api.cuGetErrorString)]
     name, text = (t.decode() if isinstance(t, bytes) else "" for t in texts)
@@ -121,6 +133,11 @@ def device_names() -> list[str]:
 def _name(device: Any) -> str:
     name: bytes = call("cuDeviceGetName", 128, device)
     return name.split(b"\0")[0].decode().strip()
+
+
+def uuid(number: int) -> bytes:
+    """What tells a GPU, or a part of one, from all others: 16 bytes."""
+    return bytes(call("cuDeviceGetUuid", call("cuDeviceGet", number)).bytes)
 
 
 def properties(number: int) -> Properties:
@@ -185,12 +202,23 @@ class PreparedLaunch:
 
 
 class Context:
-    """A GPU's primary context, which all libraries of a process share, and a stream of our own."""
+    """A GPU's primary context, which all libraries of a process share, and streams of our own.
+
+    watchers: whatever waits is told to wait by these first, each given a function that says whether
+    that is done: what is queued may depend on other processes."""
 
     def __init__(self, number: int) -> None:
         self._context = call("cuDevicePrimaryCtxRetain", call("cuDeviceGet", number))
         self.use()
         self.stream = call("cuStreamCreate", NON_BLOCKING)
+        self._beside: Any = None
+        self.watchers: list[Callable[[Callable[[], bool]], None]] = []
+
+    def beside(self) -> Any:
+        """The other stream, which runs beside the first one."""
+        if self._beside is None:
+            self._beside = call("cuStreamCreate", NON_BLOCKING)
+        return self._beside
 
     def use(self) -> None:
         """Make it the calling thread's; needed before any other method, in each thread."""
@@ -223,6 +251,10 @@ class Context:
         """Queue a copy from the device."""
         call("cuMemcpyDtoHAsync", pinned, device, nbytes, self.stream)
 
+    def clear(self, device: int, nbytes: int, stream: Any) -> None:
+        """Queue zeros."""
+        call("cuMemsetD8Async", device, 0, nbytes, stream)
+
     # ---- code ----
 
     def load(self, code: bytes) -> Any:
@@ -252,12 +284,22 @@ class Context:
         """A new event."""
         return call("cuEventCreate", PLAIN if timed else UNTIMED)
 
-    def record(self, event: Any) -> None:
+    def record(self, event: Any, stream: Any = None) -> None:
         """Queue an event: it has come once all that was queued before is done."""
-        call("cuEventRecord", event, self.stream)
+        call("cuEventRecord", event, self.stream if stream is None else stream)
+
+    def hold(self, event: Any, stream: Any = None) -> None:
+        """What is queued from now on waits for a recorded event."""
+        call("cuStreamWaitEvent", self.stream if stream is None else stream, event, 0)
+
+    def has_come(self, event: Any) -> bool:
+        """Whether an event has come."""
+        return _is_ready("cuEventQuery", event)
 
     def wait_for(self, event: Any) -> None:
         """Return when an event has come, or if it was never recorded."""
+        for watch in list(self.watchers):
+            watch(lambda: self.has_come(event))
         call("cuEventSynchronize", event)
 
     def seconds_between(self, start: Any, end: Any) -> float:
@@ -270,6 +312,8 @@ class Context:
 
     def synchronize(self) -> None:
         """Return when all that is queued is done."""
+        for watch in list(self.watchers):
+            watch(lambda: _is_ready("cuStreamQuery", self.stream))
         call("cuStreamSynchronize", self.stream)
 
     # ---- graphs ----

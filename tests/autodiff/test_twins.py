@@ -220,6 +220,7 @@ def test_many_equal_views_are_kept_apart_without_looking_at_each() -> None:
     views = x._storage.views = Asked(x._storage.views or {})  # type: ignore[assignment]
     rows += [x[0] for _ in range(100)]
     assert views.count <= 100 * 16
+    assert max(len(row._moves) for row in rows) <= len(rows[0]._moves) + 7  # that of 101, in bits
     found = lt.autograd.grad(sum(k * row.sum() for k, row in enumerate(rows)), rows)
     assert [g[0].item() for g in found] == [*range(101)]
 

@@ -341,3 +341,13 @@ def test_debug_hints_at_it_after_the_fifth_shape(monkeypatch: pytest.MonkeyPatch
     assert len(lines) == 1
     assert "add has come with 5 sizes" in lines[0]
     assert "axis 0 of tensor 0, axis 0 of tensor 1" in lines[0]
+
+
+def test_what_reductions_leave_over_takes_no_kernel_a_remainder() -> None:
+    n = lt.Dim("n", 33, 128)
+    product = lt.jit(lambda w, x: w @ x, dynamic={0: {1: n}, 1: {0: n}})
+    for size in (120, 37, 46, 51, 60, 75, 83, 94, 101):
+        w, x = lt.randn(4, size), lt.randn(size, 16)
+        np.testing.assert_allclose(product(w, x).numpy(), w.numpy() @ x.numpy(), rtol=1e-4,
+                                   atol=1e-4)
+    assert product._sizes is not None and len(product._sizes.on("cpu")) <= 2

@@ -301,17 +301,21 @@ def test_float16_has_the_bits_of_numpys(name: str, monkeypatch: pytest.MonkeyPat
     near += [between, *(np.nextafter(between, np.float32(end)) for end in (-np.inf, np.inf))]
     large = np.array([65504.1, 65519.9, 65520.0, 1e30], np.float32)
     numbers = np.concatenate([halves, *near, large])
-    for given, target in ((patterns, dt.float32), (numbers, dt.float16)):
-        node = cast(leaf_of(given.size, dt.float16 if given is patterns else dt.float32), target)
-        kernel = Kernel("converted", (node,), ((node.src[0].dtype, given.size),))
+    for given, *types in ((patterns, dt.float32), (numbers, dt.float16),
+                          (numbers, dt.float16, dt.float32)):  # where it is not stored between
+        node = source_node = leaf_of(given.size, dt.float16 if given is patterns else dt.float32)
+        expected = given
+        for target in types:
+            node = cast(node, target)
+            with np.errstate(over="ignore"):
+                expected = expected.astype(target.numpy)
+        kernel = Kernel("converted", (node,), ((source_node.dtype, given.size),))
         program, = runtime.build([kernel])
         out, source = (runtime.alloc(given.nbytes * 2) for _ in range(2))
         runtime.copy_in(source, given)
         program.launch([out, source])
         found = np.empty(given.size, target.numpy)
         runtime.copy_out(found, out)
-        with np.errstate(over="ignore"):
-            expected = given.astype(target.numpy)
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 

@@ -52,3 +52,19 @@ def test_another_object_is_not_equal_to_a_tensor(other: Any) -> None:
     assert lt.ones(()) == ANY
     with pytest.raises(NotImplementedError, match="== is not there for sparse"):
         _ = lt.eye(2).to_sparse() == 1
+
+
+def test_functions_that_are_attributes_of_a_class_are_not_given_its_instance() -> None:
+    class Net(lt.nn.Module):
+        """Functions as attributes, which are none of Python's to PyTorch."""
+
+        act, conv, plus = lt.relu, lt.nn.functional.conv1d, lt.add
+
+        def forward(self, x: lt.Tensor) -> lt.Tensor:
+            return self.plus(self.act(self.conv(x, x)), x)  # type: ignore[arg-type, call-arg]
+
+    x = lt.tensor([[[2.0]]])
+    for _ in range(3):
+        assert Net()(x).item() == 6
+    with pytest.raises(lt.DTypeError, match="input is Net"):
+        lt.nn.functional.conv2d(Net(), x)  # type: ignore[arg-type]

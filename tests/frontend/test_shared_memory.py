@@ -16,6 +16,7 @@ from torch_if_there import torch
 
 import lazyten as lt
 from lazyten.storage.placement import default_device
+from lazyten.storage.shared_memory import FEW_BYTES
 
 Array = np.ndarray[Any, Any]
 
@@ -278,9 +279,10 @@ def test_a_tensor_comes_from_torch_by_dlpack_and_shares() -> None:
         lt.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
 
 
+@pytest.mark.parametrize("size", [3, FEW_BYTES])
 @pytest.mark.parametrize("value", [-0.0, np.nan, 0.0])
-def test_every_change_of_bits_outside_is_seen(value: float, host: str) -> None:
-    array = np.zeros(3)
+def test_every_change_of_bits_outside_is_seen(value: float, size: int, host: str) -> None:
+    array = np.zeros(size)
     x = lt.as_tensor(array, device=host)
     assert not np.signbit((x * 1.0).numpy()).any()
     array[1] = value

@@ -27,7 +27,8 @@ class Difference:
         return f"{self.kind} of {self.name}: {self.expected} expected, {self.found} found"
 
 
-DERIVED = frozenset({"autograd.grad", "grad", "jvp", "hessian", "per-example gradient"})
+DERIVED = frozenset({"autograd.grad", "grad", "jvp", "hessian", "per-example gradient",
+                     "backward with a graph"})
 """Rows that give derivatives. A derivative that is constant requires a gradient in one library and
 none in another, and so does a quotient that is rounded down."""
 

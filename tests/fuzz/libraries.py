@@ -314,6 +314,7 @@ class _TorchAsLazyten:
         self.autocast = partial(torch.autocast, "cpu")
         self.jit = self.compile = lambda function: function
         self.realize = lambda *tensors: None
+        self.GradScaler = partial(torch.amp.GradScaler, "cpu")
         self.checkpoint = partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
 
     def __getattr__(self, name: str) -> Any:

@@ -48,6 +48,11 @@ ENDS = ("(t ** 2).mean()", "t.sum()", "t.sin().sum()", "F.mse_loss(t, t.detach()
         "t.mean() * {c}[0]", "(t * t.detach()).sum() / 4", "t.abs().sum() + {q} ** 2",
         "F.cross_entropy(t, lt.arange(t.shape[0]) % t.shape[1]) if t.numel() else t.sum()")
 
+SCALED = ("s = lt.GradScaler(init_scale=4.0, growth_interval=2)\nfor i in range(4):\n"
+          "    {o}.zero_grad()\n    l = {f}({d}) * (float('inf') if i == 1 else {n})\n"
+          "    s.scale(l).backward()\n    UNSCALED    s.step({o})\n    s.update()")
+"""Steps of which the second is skipped."""
+
 EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
     "zero_grad": (3, ("{o}.zero_grad()", "{o}.zero_grad(set_to_none=False)")),
     "backward": (5, ("{f}({d}).backward()", "({f}({d}) / 2).backward()",
@@ -61,7 +66,11 @@ EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
                        "for _ in range(4):\n    {f}({d}).backward()\n    if _ % 2:\n"
                        "        {o}.step()\n        {o}.zero_grad()",
                        "def closure():\n    {o}.zero_grad()\n    l = {f}({d})\n    l.backward()\n"
-                       "    return l\n{o}.step(closure)")),
+                       "    return l\n{o}.step(closure)",
+                       "l = {f}({d})\nl.item()\n{o}.zero_grad()\nl.backward()\nstr(l.detach())\n"
+                       "{o}.step()")),
+    "scaled step": (1, (SCALED.replace("    UNSCALED", ""), SCALED.replace("UNSCALED", (
+        "s.unscale_({o})\n    lt.nn.utils.clip_grad_norm_([{W}, {b}, {q}], 0.5)\n")))),
     "rate": (2, ("for g in {o}.param_groups: g['lr'] = {r}",
                  "for g in {o}.param_groups: g['lr'] *= 0.5",
                  "{o}.param_groups[0]['weight_decay'] = {r}",

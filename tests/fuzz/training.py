@@ -1,6 +1,6 @@
 """Writes random training programs: parameters, losses that read them, optimizers, and between their
 steps what people do there: rates that change, writes through views, hooks, gradients added up,
-states that are loaded.
+states that are loaded. Two in three are those of gradients.py.
 
 A program is a list of statements as any other, of forms in `rows_training`. What has happened to a
 name is not looked at: a statement says by itself what it needs.
@@ -8,58 +8,14 @@ name is not looked at: a statement says by itself what it needs.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 from textwrap import indent
 
 from fuzz.campaign import Campaign
+from fuzz.gradients import about_gradients
 from fuzz.program import Program, Statement
 from fuzz.rows import EXACT, ROUGH
 from fuzz.rows_training import ENDS, EVENTS, MIDDLES, NAMED, OPTIMIZERS, STARTS, STEPS, WHEN
-
-
-@dataclass
-class Setting:
-    """The names of a program so far, by letter: p any parameter, W b q those of a shape."""
-
-    draw: random.Random
-    statements: list[Statement] = field(default_factory=list)
-    names: dict[str, list[str]] = field(default_factory=dict)
-    observed: list[str] = field(default_factory=list)
-
-    def filled(self, form: str) -> tuple[str, tuple[str, ...]] | None:
-        """The form with places of operands in its holes, and the operands; None where there is no
-        name of a sort."""
-        operands: list[str] = []
-        text = form.replace("{n}", self.draw.choice(("0.5", "-1.0", "2.0", "0.25", "1.5")))
-        text = text.replace("{r}", self.draw.choice(("0.5", "0.0", "0.25", "0.125")))
-        for letter in "WbqcpmofdhvsteE":
-            hole = "{" + letter + "}"
-            if hole not in text:
-                continue
-            if not self.names.get(letter):
-                return None
-            name = self.draw.choice(self.names[letter])
-            if name not in operands:
-                operands.append(name)
-            text = text.replace(hole, f"{{{operands.index(name)}}}")
-        return text, tuple(operands)
-
-    def add(self, letter: str | None, form: str, row: str, exactness: str = ROUGH) -> str | None:
-        made = self.filled(form)
-        if made is None:
-            return None
-        target = f"{letter}{len(self.statements)}" if letter else None
-        self.statements.append(Statement(target, *made, row, exactness))
-        if letter and target:
-            self.names.setdefault(letter, []).append(target)
-        return target
-
-
-def numbers(draw: random.Random, *shape: int) -> str:
-    """Multiples of a quarter, as nested lists."""
-    if not shape:
-        return str(draw.randint(-8, 8) / 4)
-    return "[" + ", ".join(numbers(draw, *shape[1:]) for _ in range(shape[0])) + "]"
+from fuzz.setting import Setting, numbers
 
 
 class Trainings:
@@ -73,6 +29,8 @@ class Trainings:
     def program(self, number: int) -> Program:
         """The program of this number."""
         setting = Setting(random.Random(f"training {self.seed} {number}"))
+        if number % 3:
+            return about_gradients(setting, self.longest)
         inputs(setting)
         for _ in range(setting.draw.choice((1, 1, 2))):
             setting.statements.append(loss(setting))
@@ -156,7 +114,7 @@ def optimizer(s: Setting) -> None:
 def looped(s: Setting) -> None:
     """Add steps that are the same but for one thing that is done in the middle."""
     draw = s.draw
-    kinds = [k for k in EVENTS if k not in ("whole step", "step")]
+    kinds = [k for k in EVENTS if k not in ("whole step", "scaled step", "step")]
     kind = draw.choices(kinds, [EVENTS[k][0] for k in kinds])[0]
     changes = "\n".join(draw.choice(EVENTS[kind][1]) for _ in range(draw.choice((1, 1, 2))))
     lines = ["r = []", f"for i in range({draw.randint(4, 7)}):",

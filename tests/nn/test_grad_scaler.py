@@ -314,3 +314,28 @@ def test_factors_can_be_read_and_changed() -> None:
         assert getattr(scaler, f"get_{name}")() == value
         with pytest.raises(lt.ArgumentError, match=name):
             getattr(scaler, f"set_{name}")(bad)
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adagrad", "SparseAdam"])
+@pytest.mark.parametrize("unscaled", [False, True])
+def test_sparse_gradients_are_unscaled_and_steps_of_infinite_ones_skipped(
+        optimizer: str, unscaled: bool) -> None:
+    def trained(scaled: bool, factors: Factors) -> Any:
+        table = lt.nn.Embedding(4, 2, sparse=True)
+        lt.nn.init.ones_(table.weight)
+        steps = getattr(lt.optim, optimizer)(table.parameters(), lr=0.5)
+        scaler = GradScaler(init_scale=8.0, enabled=scaled)
+        for factor in factors:
+            steps.zero_grad()
+            scaler.scale((table(lt.tensor([1, 3, 1])) ** 2).sum() * factor).backward()
+            if unscaled:
+                scaler.unscale_(steps)
+                assert table.weight.grad is not None
+                if math.isfinite(factor):
+                    assert (table.weight.grad.to_dense().abs() < 8).all()
+            scaler.step(steps)
+            scaler.update()
+        return table.weight.detach().numpy()
+
+    expected = trained(False, [1, 0.5])
+    np.testing.assert_allclose(trained(True, [1, math.inf, 0.5]), expected, rtol=1e-6)

@@ -122,6 +122,8 @@ for driver in (None, "gels", "gelsy", "gelsd", "gelss"):
 add("lstsq wide", lambda T, a, b: T.linalg.lstsq(a, b)[:3], {"wide": matrix(3, 5)}, matrix(3, 2))
 add("lstsq rank", lambda T, a, b: T.linalg.lstsq(a, b, driver="gelsd"), {"2": low_rank(4, 3)},
     matrix(2, 4, 2))
+add("lstsq of one matrix", lambda T, a, b: T.linalg.lstsq(a, b, driver="gelsd"),
+    {"1": matrix(1, 4, 3)}, matrix(2, 4, 2))
 for p in (None, 2, -2, "fro", "nuc", 1, -1, math.inf, -math.inf):
     add(f"cond-{p}", lambda T, a, p=p: T.linalg.cond(
         a if p in (None, 2, -2) else a.detach(), p), {"batch": square(3, 2)})  # (PyTorch fails)

@@ -129,6 +129,20 @@ def _write_rows(p: Program) -> None:
     p.y = p.y * rows.sum()
 
 
+def _write_parts(p: Program) -> None:
+    n, m, k = p.rng.integers(COUNT, size=3).tolist()
+    p.data[n] += p.data[m] * 0.5
+    p.data[m, k] -= p.data[n].max()
+    p.data[n:n + 2][1:, k] *= p.y.detach()[0, 0]
+    p.data[:, k] += 1
+    p.seen.append(p.data[m].sum().item())
+
+
+def _mapped(p: Program) -> None:
+    w, scale = p.w, p.s
+    p.y = p.y + lt.func.vmap(lambda x, s: (x @ w).tanh() * s.sum())(p.y, scale)
+
+
 @lt.jit
 def _of_rows(rows: lt.Tensor, others: list[lt.Tensor], scale: float) -> lt.Tensor:
     return (rows[:, :COUNT] * scale).cumsum(0) - others[0][:COUNT]
@@ -393,7 +407,8 @@ def _other_memory(p: Program) -> None:
 
 ACTS: list[Callable[[Program], None]] = [
     _product, _sum, _views, _write, _write_view, _write_result, _use_state, _dropout, _norm,
-    _branch, _number, _numbers, _rows, _write_rows, _jitted_rows, _positions, _split, _keep,
+    _branch, _number, _numbers, _rows, _write_rows, _write_parts, _mapped, _jitted_rows,
+    _positions, _split, _keep,
     _read_kept, _backward, _loss_first, _step, _by_hand, _clear, _zero, _no_grad, _alias, _hook,
     _hooks, _double, _shared, _look, _masked_write, _einsum, _carry, _input_gradient, _function,
     _functions, _checkpoint, _checkpointed_function, _no_graph, _new_leaf, _written_leaf,

@@ -3,7 +3,8 @@
 // It has the functions of the driver API that runtimes/cuda_driver.py calls, under their names
 // without version suffix, which cuda-bindings looks up by cuGetProcAddress. A module is a shared
 // library made by g++ with cuda_on_cpu.h. Nothing that is asynchronous is done before something
-// waits for it, so whoever forgets to wait reads what was there before. Device memory begins as NaNs
+// waits for it, so whoever forgets to wait reads what was there before; a stream goes on when it is
+// waited for, or when another one waits for an event of it, and by no means otherwise. Device memory begins as NaNs
 // and ends before a page that may not be touched; a stray access breaks the context, as on a GPU.
 // The functions fake_... set what a test wants to meet.
 #include <dlfcn.h>
@@ -19,6 +20,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -35,7 +37,11 @@ typedef void (*Call)(void **);
 typedef const char *(*Run)(Call, void **, const unsigned *, const unsigned *, unsigned, unsigned);
 struct Function { Call call; Run run; unsigned params, most_shared = 48 << 10; };
 struct Module { void *library; int file; std::vector<Function *> functions; };
-struct Event { double seconds = -1; };
+// What is queued says whether it is done; if not, it is asked again.
+struct Stream { std::deque<std::function<bool()>> queued; };
+// When an event comes: each record makes a new one.
+struct Record { Stream *stream; double seconds = -1; };
+struct Event { std::shared_ptr<Record> record; };
 struct Launch {
   Function *function;
   unsigned grid[3], block[3], shared;
@@ -50,13 +56,14 @@ struct NodeParams {  // CUDA_KERNEL_NODE_PARAMS_v2
 };
 
 std::recursive_mutex lock;
-std::deque<std::function<void()>> queued;
+std::vector<Stream *> streams;
 std::map<uint64_t, size_t> allocated;
 std::string message;
 Result broken = SUCCESS;
 uint64_t memory = 4ull << 30, used = 0;
 unsigned seed = 0, counts[4];
 int version = 13020, devices = 2;
+bool shares_gpu = false;
 thread_local int context = -1;
 sigjmp_buf outside;
 
@@ -84,12 +91,33 @@ void run(const Launch &launch) {
   sigaction(SIGBUS, &bus, nullptr);
 }
 
+void push(void *stream, std::function<void()> what) {
+  ((Stream *)stream)->queued.push_back([=] { what(); return true; });
+}
+
+// Does what is next on a stream; whether that is done.
+bool advance(Stream *stream) {
+  auto next = stream->queued.front();
+  if (!next()) return false;
+  stream->queued.pop_front();
+  return true;
+}
+
+Result finish(Stream *stream) {
+  while (!stream->queued.empty())
+    if (!advance(stream)) usleep(100);
+  return broken;
+}
+
+// Goes on with a stream as far as an event, as long as nothing on it has to be asked again.
+bool reach(Record *record) {
+  while (record->seconds < 0 && !record->stream->queued.empty())
+    if (!advance(record->stream)) return false;
+  return record->seconds >= 0;
+}
+
 Result finish() {
-  while (!queued.empty()) {
-    auto next = queued.front();
-    queued.pop_front();
-    next();
-  }
+  for (Stream *stream : streams) finish(stream);
   return broken;
 }
 
@@ -111,7 +139,14 @@ API void fake_set_order(unsigned to) { std::lock_guard<std::recursive_mutex> g(l
 API void fake_set_memory(uint64_t to) { memory = to; }
 API void fake_set_version(int to) { version = to; }
 API void fake_set_devices(int to) { devices = to; }
-API void fake_repair() { std::lock_guard<std::recursive_mutex> g(lock); broken = SUCCESS; queued.clear(); }
+API void fake_repair() { std::lock_guard<std::recursive_mutex> g(lock); broken = SUCCESS; for (Stream *s : streams) s->queued.clear(); }
+// What another library queues: a function that says whether it is done.
+API void fake_queue(void *stream, int (*call)()) {
+  std::lock_guard<std::recursive_mutex> g(lock);
+  ((Stream *)stream)->queued.push_back([=] { return call() != 0; });
+}
+// All processes have one GPU between them.
+API void fake_share_gpu() { shares_gpu = true; }
 API const char *fake_message() { return message.c_str(); }
 // Of kernels that ran, graphs made, graphs launched, modules that are loaded.
 API unsigned fake_count(int which) { return counts[which]; }
@@ -128,6 +163,12 @@ API Result cuDeviceGet(int *device, int number) {
 }
 API Result cuDeviceGetName(char *name, int length, int device) {
   snprintf(name, length, "Processor %d", device);
+  return SUCCESS;
+}
+API Result cuDeviceGetUuid(char *to, int device) {
+  memset(to, 0, 16);
+  const int mine[2] = {device, shares_gpu ? 0 : (int)getpid()};
+  memcpy(to, mine, sizeof mine);
   return SUCCESS;
 }
 API Result cuDeviceTotalMem(size_t *bytes, int) { *bytes = memory; return SUCCESS; }
@@ -193,45 +234,68 @@ API Result cuMemHostAlloc(void **address, size_t size, unsigned) {
   return posix_memalign(address, 4096, size) ? OUT_OF_MEMORY : SUCCESS;
 }
 API Result cuMemFreeHost(void *address) { free(address); return SUCCESS; }
-API Result cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t size, void *) {
+API Result cuMemcpyHtoDAsync(uint64_t to, const void *from, size_t size, void *stream) {
   ENTER;
-  queued.push_back([=] { if (!broken) memcpy((void *)to, from, size); });
+  push(stream, [=] { if (!broken) memcpy((void *)to, from, size); });
   return SUCCESS;
 }
-API Result cuMemcpyDtoHAsync(void *to, uint64_t from, size_t size, void *) {
+API Result cuMemcpyDtoHAsync(void *to, uint64_t from, size_t size, void *stream) {
   ENTER;
-  queued.push_back([=] { if (!broken) memcpy(to, (void *)from, size); });
+  push(stream, [=] { if (!broken) memcpy(to, (void *)from, size); });
+  return SUCCESS;
+}
+API Result cuMemsetD8Async(uint64_t to, unsigned char value, size_t size, void *stream) {
+  ENTER;
+  push(stream, [=] { if (!broken) memset((void *)to, value, size); });
   return SUCCESS;
 }
 
 // ---- streams and events ----------------------------------------------------------------------------
 
-API Result cuStreamCreate(void **stream, unsigned) { ENTER; *stream = &queued; return SUCCESS; }
-API Result cuStreamSynchronize(void *) { ENTER; return finish(); }
-API Result cuEventCreate(Event **event, unsigned) { ENTER; *event = new Event; return SUCCESS; }
-API Result cuEventDestroy(Event *event) { ENTER; finish(); delete event; return SUCCESS; }
-API Result cuEventRecord(Event *event, void *) {
+API Result cuStreamCreate(Stream **stream, unsigned) {
   ENTER;
-  event->seconds = -1;
-  queued.push_back([=] {
-    event->seconds = std::chrono::duration<double>(
+  streams.push_back(*stream = new Stream);
+  return SUCCESS;
+}
+API Result cuStreamSynchronize(Stream *stream) { ENTER; return finish(stream); }
+API Result cuStreamQuery(Stream *stream) {
+  ENTER;
+  while (!stream->queued.empty())
+    if (!advance(stream)) return NOT_READY;
+  return broken;
+}
+API Result cuStreamWaitEvent(Stream *stream, Event *event, unsigned) {
+  ENTER;
+  if (event->record) stream->queued.push_back([record = event->record] { return reach(record.get()); });
+  return SUCCESS;
+}
+API Result cuEventCreate(Event **event, unsigned) { ENTER; *event = new Event; return SUCCESS; }
+API Result cuEventDestroy(Event *event) { ENTER; delete event; return SUCCESS; }
+API Result cuEventRecord(Event *event, Stream *stream) {
+  ENTER;
+  auto record = event->record = std::make_shared<Record>(Record{stream});
+  push(stream, [=] {
+    record->seconds = std::chrono::duration<double>(
         std::chrono::steady_clock::now().time_since_epoch()).count();
   });
   return SUCCESS;
 }
+API Result cuEventQuery(Event *event) {
+  ENTER;
+  return !event->record || reach(event->record.get()) ? broken : NOT_READY;
+}
 API Result cuEventSynchronize(Event *event) {
   ENTER;
-  while (event->seconds < 0 && !queued.empty()) {
-    auto next = queued.front();
-    queued.pop_front();
-    next();
-  }
+  while (event->record && !reach(event->record.get()) && !event->record->stream->queued.empty())
+    usleep(100);
   return broken;
 }
 API Result cuEventElapsedTime(float *milliseconds, Event *start, Event *end) {
   ENTER;
-  if (start->seconds < 0 || end->seconds < 0) return NOT_READY;
-  *milliseconds = (float)((end->seconds - start->seconds) * 1e3);
+  if (!start->record || !end->record) return INVALID_HANDLE;
+  const double from = start->record->seconds, to = end->record->seconds;
+  if (from < 0 || to < 0) return NOT_READY;
+  *milliseconds = (float)((to - from) * 1e3);
   return SUCCESS;
 }
 
@@ -288,12 +352,12 @@ API Result cuFuncSetAttribute(Function *function, int attribute, int value) {
   return SUCCESS;
 }
 API Result cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                          unsigned by, unsigned bz, unsigned shared, void *, void **params, void **) {
+                          unsigned by, unsigned bz, unsigned shared, void *stream, void **params, void **) {
   ENTER;
   if (!gx || gy > 65535 || gz > 65535 || bx * by * bz > 1024) return INVALID_VALUE;
   if (shared > function->most_shared) return INVALID_VALUE;
   unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
-  queued.push_back([launch = launch_of(function, grid, block, shared, params)] { run(launch); });
+  push(stream, [launch = launch_of(function, grid, block, shared, params)] { run(launch); });
   return SUCCESS;
 }
 
@@ -331,7 +395,7 @@ API Result cuGraphExecDestroy(Graph *graph) {
   --counts[1];
   return SUCCESS;
 }
-API Result cuGraphLaunch(Graph *graph, void *) {
+API Result cuGraphLaunch(Graph *graph, void *stream) {
   ENTER;
   ++counts[2];
   std::vector<Node *> left = graph->nodes, done;
@@ -344,7 +408,7 @@ API Result cuGraphLaunch(Graph *graph, void *) {
     });
     if (next == left.end()) return INVALID_VALUE;
     Node *node = *next;
-    if (node->launch.function) queued.push_back([launch = node->launch] { run(launch); });
+    if (node->launch.function) push(stream, [launch = node->launch] { run(launch); });
     done.push_back(node);
     left.erase(next);
   }

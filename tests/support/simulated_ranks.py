@@ -5,6 +5,7 @@ then.
 """
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ class Simulated(Group):
     def __init__(self, size: int = 3, rank: int = 1) -> None:
         self.ranks, self._rank, self.log = tuple(range(size)), rank, list[str]()
 
-    def start(self, what: Collective, sent: Array, received: Array, words: str,
-              where: Any) -> Any:
+    def agreement(self, what: Collective, device: str, dtype: Any, words: str, where: Any) -> Any:
+        return SimpleNamespace(joined=None)
+
+    def start(self, what: Collective, sent: Array, received: Array, agreement: Any) -> Any:
         self.log.append(what.kind)
         received.view(np.uint8)[...] = 0xFF  # NaN, or -1
         return _Simulation(self, what, sent, received)

@@ -14,6 +14,8 @@ CASES: dict[str, Any] = {
     "just near": lambda L: (L.ones(2), L.ones(2) * (1 + 1.2e-6), {}),
     "just far": lambda L: (L.ones(2), L.ones(2) * (1 + 2e-5), {}),
     "near in 16 bits": lambda L: (L.ones(2).bfloat16(), L.ones(2).bfloat16() * 1.01, {}),
+    "near complex numbers": lambda L: (L.ones(2) * 1j, L.ones(2) * 1j * (1 + 1e-6), {}),
+    "far imaginary parts": lambda L: (L.ones(2) * (1 + 1j), L.ones(2) * (1 + 1.0001j), {}),
     "another dtype": lambda L: (L.ones(2), L.ones(2).double(), {}),
     "another dtype, unchecked": lambda L: (L.ones(2), L.ones(2).double(), {"check_dtype": False}),
     "another shape": lambda L: (L.ones(2), L.ones(1, 2), {}),
@@ -51,6 +53,8 @@ def test_what_is_close_is_so_for_pytorch(name: str) -> None:
 def test_what_differs_is_told() -> None:
     with pytest.raises(AssertionError, match=r"assert_close\['w'\]: 1 of 2 elements differ"):
         lt.testing.assert_close({"w": lt.tensor([1.0, 2.0])}, {"w": lt.tensor([1.0, 3.0])})
+    with pytest.raises(AssertionError, match=r"1 of 1 elements .* by 3\.0 at most"):
+        lt.testing.assert_close(lt.tensor([1j]), lt.tensor([4j]))
     with pytest.raises(AssertionError, match=r"^mine$"):
         lt.testing.assert_close(1, 2, msg="mine")
     with pytest.raises(AssertionError, match=r"^so: assert_close"):

@@ -47,6 +47,51 @@ def hooked(x: Any) -> list[Any]:
     return seen
 
 
+def modes(T: Any, create_graph: bool) -> list[tuple[str, bool]]:
+    """Whether operations are recorded in each function of the user's that a backward pass calls."""
+    seen: list[tuple[str, bool]] = []
+
+    def told(name: str) -> Any:
+        return lambda *given: seen.append((name, T.is_grad_enabled()))
+
+    class Double(T.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            seen.append(("function", T.is_grad_enabled()))
+            return g * 2
+
+    layer = T.nn.Linear(2, 2)
+    layer.register_full_backward_hook(told("module"))
+    x = T.tensor([1.0, 2.0], requires_grad=True)
+    x.register_post_accumulate_grad_hook(told("leaf"))
+    for _ in range(3):  # the later ones may be known
+        h = x * 2
+        h.register_hook(told("tensor"))
+        Double.apply(layer(h)).sum().backward(create_graph=create_graph)
+    return seen
+
+
+@pytest.mark.torch
+@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_hooks_are_recorded_if_the_gradients_can_be_differentiated(create_graph: bool) -> None:
+    assert modes(lt, create_graph) == modes(torch, create_graph)
+
+
+def test_a_hook_after_a_leaf_s_gradient_may_take_a_step() -> None:
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda p: p.add_(p.grad, alpha=-0.5))
+    for _ in range(3):
+        x.grad = None
+        (x * x).sum().backward()
+        assert x.is_leaf and x.requires_grad
+    assert x.tolist() == [0, 0]
+
+
 @pytest.mark.torch
 def test_hooks_and_retained_gradients_are_torchs(device: str) -> None:
     assert hooked(leaf(device)) == hooked(torch_leaf())

@@ -74,8 +74,8 @@ def _described(group: Group, ranks: tuple[int, int], sent: np.ndarray[tuple[int]
         np.uint8]], stage: int) -> bytes:
     carry_out()  # what was recorded before comes first, on all ranks
     received = np.zeros_like(sent)
-    group.start(Collective("exchange", group, "cpu", ranks=ranks), sent, received,
-                f"what pipeline stage {stage} gives", user_location()).wait()
+    group.carry_out(Collective("exchange", group, "cpu", ranks=ranks), sent, received,
+                    f"what pipeline stage {stage} gives", user_location())
     return received.tobytes()
 
 

@@ -1,8 +1,9 @@
 """Collectives as steps of a plan: one that begins it, and one that waits for its end.
 
-In: the kernels of a schedule. Out: programs for those that are collectives, which run here and not
-on the device; sequences of launches with them among the device's own; and `flush`. The group says
-what happens (`Group.start`); this moves values to the host and back, where they are not there.
+In: the kernels of a schedule. Out: programs for those that are collectives; sequences of launches
+with them among the device's own; and `abandon`. The group says who carries one out: the device
+itself (ir/collective.py), which queues it, or the host (`Group.start`), for which this moves
+values there and back, where they are not there.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.ir.collective import Array, Collective, Flight, collective_of
+from lazyten.ir.collective import Array, Collective, Flight, Part, collective_of
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.storage.device import Executor, Handle, Launch, Limit, Program, executor
@@ -35,28 +36,44 @@ class Begin(Program):
 
     def launch(self, buffers: Sequence[Handle]) -> None:
         """Gather what is sent, and begin."""
-        output, runtime = self.kernel.outputs[0], executor(self.device)
         self.result, *given = buffers
+        for other in _under_way:
+            if other.flight is not None:
+                other.flight.progress()
+        _under_way.append(self)
+        agreed = self.what.group.agreement(self.what, self.device, self.kernel.outputs[0].dtype,
+                                           self.words, self.kernel.where)
+        if agreed.joined is None:
+            self.flight = self._by_host(given, agreed)
+        else:
+            self.flight = self._by_device(given, agreed)
+
+    def _by_device(self, given: Sequence[Handle], agreed: Any) -> Flight:
+        output = self.kernel.outputs[0]
+        parts = [Part(handle, size) for handle, (_, size) in zip(given, self.kernel.inputs,
+                                                                 strict=True)]
+        return _Queued(agreed.joined.begin(self.what, output.dtype, parts,
+                                           Part(self.result, output.numel), agreed.place))
+
+    def _by_host(self, given: Sequence[Handle], agreed: Any) -> Flight:
+        output, runtime = self.kernel.outputs[0], executor(self.device)
         parts = [_values(runtime, handle, dtype, size)
                  for handle, (dtype, size) in zip(given, self.kernel.inputs, strict=True)]
         self.sent = parts[0] if len(parts) == 1 else np.concatenate(parts)
         seen = _seen(runtime, self.result, output.dtype, output.numel)
         self.received = np.empty(output.numel, output.dtype.numpy) if seen is None else seen
-        for other in _under_way:
-            if other.flight is not None:
-                other.flight.progress()
-        _under_way.append(self)
-        self.flight = self.what.group.start(self.what, self.sent, self.received, self.words,
-                                            self.kernel.where)
+        return self.what.group.start(self.what, self.sent, self.received, agreed)
 
     def end(self) -> None:
         """Wait, and leave what came where it belongs."""
         flight, received = self.flight, self.received
-        assert flight is not None and received is not None
+        assert flight is not None
         try:
             flight.wait()
         finally:
             self.forget()
+        if received is None:
+            return
         runtime = executor(self.device)
         if _seen(runtime, self.result, self.kernel.outputs[0].dtype, received.size) is None:
             runtime.copy_in(self.result, received)
@@ -65,6 +82,17 @@ class Begin(Program):
         """It is not under way any more."""
         _under_way.remove(self)
         self.flight = self.sent = self.received = None
+
+
+class _Queued:
+    """A collective that the device itself carries out: at its end nothing waits but what is
+    launched later."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self.wait = end
+
+    def progress(self) -> None:
+        """It needs none."""
 
 
 class End(Program):

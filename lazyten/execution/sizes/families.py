@@ -65,21 +65,10 @@ class Family:
             self._find_sizes()
 
     def _find_sizes(self) -> None:
-        """The smallest numbers that tell all others: one of them, or two, and what strides leave of
-        these."""
         columns = list(zip(*(n.integers for n in self._seen), strict=True))
-        left = sorted({c for c in columns if len(set(c)) > 1}, key=lambda c: (max(c), c))
-        chosen: list[tuple[int, ...]] = []
-        while left:
-            chosen.append(left[0])
-            small = sum(max(c) < LEAST for c in chosen)
-            if len(chosen) - small > MOST_SIZES or small > MOST_LEFT_OVER:
-                return
-            fit = Samples(tuple(zip(*chosen, strict=True)))
-            left = [c for c in left if not fit.explains(c)]
-        if chosen and not left:
-            self._places = tuple(map(columns.index, chosen))
-            self._columns, self._fit = columns, fit
+        found = telling(columns)
+        if found is not None:
+            self._columns, (self._places, self._fit) = columns, found
 
     def sizes_of(self, numbers: Numbers) -> Sizes | None:
         """The sizes that tell all whole numbers of a graph; None where they do not."""
@@ -169,6 +158,22 @@ class Families:
         """Forget all."""
         self._families.clear()
         self._once.clear()
+
+
+def telling(columns: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], Samples] | None:
+    """The smallest numbers that tell all others, one of them, or two, and what strides leave of
+    these: their places, and formulas of them; None where there are none. columns: what each number
+    was, each time."""
+    left = sorted({c for c in columns if len(set(c)) > 1}, key=lambda c: (max(c), c))
+    chosen: list[tuple[int, ...]] = []
+    while left:
+        chosen.append(left[0])
+        small = sum(max(c) < LEAST for c in chosen)
+        if len(chosen) - small > MOST_SIZES or small > MOST_LEFT_OVER:
+            return None
+        fit = Samples(tuple(zip(*chosen, strict=True)))
+        left = [c for c in left if not fit.explains(c)]
+    return (tuple(map(columns.index, chosen)), fit) if chosen else None
 
 
 def regions_of(sizes: Sizes) -> tuple[Region, ...]:

@@ -298,7 +298,14 @@ def _no_series(*args: Any, **kwargs: Any) -> Any:
 
 # ---- to other types ------------------------------------------------------------------------------
 
-@form("to", "type_as", "type")
+@form("type")
+def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+    if dtype is None:
+        return f"lazyten.Complex{'Float' if self.dtype is dt.complex64 else 'Double'}Tensor"
+    return converted(self, dtype)
+
+
+@form("to", "type_as")
 def converted(self: Any, *args: Any, **kwargs: Any) -> Any:
     """A real tensor as a complex one, whose imaginary parts are 0."""
     if isinstance(self, ComplexTensor):

@@ -26,6 +26,9 @@ def install() -> None:
     for name, own in list(vars(ComplexTensor).items()):  # as functions of `lazyten`, too
         if inspect.isfunction(own) and (name[0] != "_" or name == "__getitem__"):
             FORMS.setdefault(name, own)
+    for name in KEPT:
+        if name[0] != "_":
+            FORMS.setdefault(name, inspect.unwrap(getattr(Tensor, name)))
     install_forms(ComplexTensor, Tensor, KEPT, _form, not_complex)
     for name in ("cfloat", "cdouble"):
         setattr(Tensor, name, as_method(ComplexTensor, FORMS[name], name, FORMS[name]))

@@ -16,7 +16,7 @@ from lazyten.frontend.core.in_place import shown_as
 from lazyten.frontend.core.keywords import MemoryFormat, contiguous_format
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType, as_dtype, bool_
-from lazyten.operators.math import shapes
+from lazyten.operators.math import reductions, shapes
 from lazyten.support.errors import DTypeError, ShapeError, not_complex
 from lazyten.support.trees import of_kind
 
@@ -173,6 +173,20 @@ def spread(self: Any, dim: Any = None, *others: Any, **named: Any) -> Any:
 @form("std")
 def _std(self: Any, *args: Any, **named: Any) -> Any:
     return spread(self, *args, **named).sqrt()
+
+
+@form("var_mean")
+def _var_mean(self: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False,
+              **named: Any) -> Any:
+    axes, number = reductions.freedom(dim, correction, named.get("unbiased"), "var_mean")
+    return (spread(self, axes, correction=number, keepdim=keepdim),
+            self.mean(axes, keepdim=keepdim))
+
+
+@form("std_mean")
+def _std_mean(self: Any, *args: Any, **named: Any) -> Any:
+    variance, mean = _var_mean(self, *args, **named)
+    return variance.sqrt(), mean
 
 
 def _of_truth(name: str) -> Any:

@@ -3,19 +3,19 @@ from __future__ import annotations
 
 from copy import deepcopy
 from typing import Any, Self, TypeVar
-from weakref import finalize, ref
+from weakref import ref
 
 from lazyten.autodiff import hooks
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.forms import handles_of, is_sparse
-from lazyten.frontend.core.handle import Handle, held_as_rows, shape_after
+from lazyten.frontend.core.handle import Handle, forget_with, held_as_rows, shape_after
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.writing import Writing
 from lazyten.ir.movement import Moves
-from lazyten.ir.node import Node, elementwise, make
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, alias, elementwise, make
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.operators.arrays.indexing import apply
 from lazyten.storage import levels, tracing
 from lazyten.storage.storage import Storage
@@ -67,7 +67,8 @@ class Gradients(Writing[Tensor]):
         if create_graph:
             held: Any = self._grad
             held = held.to_dense() if is_sparse(held) else held
-            whole = part if held is None else elementwise(Op.ADD, held.node, part)
+            whole = elementwise(Op.ADD, held.node, part) if held is not None else \
+                alias(part) if part.op in MOVEMENT else part
             given = self.grad = self._of(whole, self.device, True, one_of=True)
             return given._storage
         if (held_as_rows or self._grad is not None) and (rows := self._as_rows(part)) is not None:
@@ -118,14 +119,16 @@ class Gradients(Writing[Tensor]):
     def _become(self, value: Tensor) -> None:
         """Take over another tensor's value, dtype and device; go on collecting gradients."""
         tracing.storage_replaced()
-        required, before = self.requires_grad, self._storage  # whose hooks go when it does
+        required, before = self.requires_grad, self._storage
+        is_leaf = self.is_leaf
         self._storage, self._moves = value.detach().clone()._storage, ()
         self._lineage, self._grad = None, None
         if required:
+            if is_leaf:
+                self._storage.leaf_id = before.leaf_id  # what was recorded before has it, too
             self.requires_grad_()
-            if before.leaf_id is not None and hooks.were_registered():
-                hooks.share(before.leaf_id, self._leaf_id)
-                finalize(self._storage, hooks.forget, self._leaf_id).atexit = False
+            if hooks.is_told(self._leaf_id):
+                forget_with(self._storage, self._leaf_id)
 
     def _shown_as(self, view: Tensor, operation: str) -> Self:
         """Make this tensor itself a view of its storage."""
@@ -188,12 +191,18 @@ def become_apart(view: Handle[Any], given: int) -> None:
 
 
 def _in_a_guise(storage: Storage, moves: Moves, given: int) -> Moves:
-    """Moves that are taken, with moves among them that change nothing: so many more than a view
-    that is there has, and mostly no more. It is halved for, as thousands may be there."""
-    guise = Op.PERMUTE, tuple(range(len(shape_after(storage.shape, moves[:given]))))
+    """Moves that are taken, with moves among them that change nothing and say a number: one more
+    than that of a view that is there, and mostly no more. It is halved for, as thousands may be
+    there."""
+    axes = tuple(range(len(shape_after(storage.shape, moves[:given]))))
+    digits: tuple[tuple[Op, Any], ...] = (Op.PERMUTE, axes), (Op.FLIP, ())
 
-    def guised(count: int) -> Moves:
-        return *moves[:given], *((guise,) * count), *moves[given:]
+    def guised(number: int) -> Moves:
+        said = []
+        while number:  # with digits of 1 and 2: no number begins with one that says nothing
+            number, digit = divmod(number - 1, 2)
+            said.append(digits[digit])
+        return *moves[:given], *said, *moves[given:]
 
     taken, free = 0, 1
     while _is_taken(storage, guised(free)):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from types import FunctionType
 from typing import Any, Generic, Self, TypeVar, overload
-from weakref import ReferenceType, WeakValueDictionary
+from weakref import ReferenceType, WeakValueDictionary, finalize
 
 import numpy as np
 
@@ -59,6 +59,18 @@ results: type[Any]
 
 KEPT_VIEWS = 2048
 """Shapes and strides of views that are kept: a program makes the same ones again and again."""
+
+
+def forget_with(storage: Storage, leaf_id: int) -> None:
+    """What is known of a leaf by this id goes when its storage does, unless the tensor has another
+    then: `x.data = y` gives it one."""
+    finalize(storage, _forget, leaf_id).atexit = False
+
+
+def _forget(leaf_id: int) -> None:
+    owner = leaves.get(leaf_id)
+    if owner is None or owner._leaf_id != hooks.one_leaf(leaf_id):
+        hooks.forget(leaf_id)
 
 
 @lru_cache(KEPT_VIEWS)

@@ -10,6 +10,7 @@ from types import CodeType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.forms import by_form
+from lazyten.frontend.core.overriding import offered
 from lazyten.support.errors import ArgumentError, FormError, ShapeError
 
 P = ParamSpec("P")
@@ -192,4 +193,4 @@ def making(function: Callable[P, R]) -> Callable[P, R]:
         except FormError:
             pass
         return cast(R, by_form(function, args, kwargs))
-    return cast("Callable[P, R]", made)
+    return offered(cast("Callable[P, R]", made), function)

@@ -52,10 +52,19 @@ def meet(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not met.isdisjoint(takers)
 
 
+def offered(outer: Callable[P, R], inner: Callable[..., Any]) -> Callable[P, R]:
+    """`outer`, the function that users call, which is what classes are told of where `inner`, which
+    it wraps, asks them: they know functions by what they are."""
+    inner.__dict__["offered_as"] = outer
+    return outer
+
+
 def taken_over(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
                relevant: Any = None) -> Any:
     """What a mode or a class (of `relevant` arguments, or any) gives for an operation; NOT_TAKEN if
     there is none. ForeignOperandError if there are, and all give NotImplemented."""
+    while "offered_as" in getattr(function, "__dict__", ()):
+        function = function.__dict__["offered_as"]
     asked: list[Any] = []
     if _here.classes_are_asked:
         asked = _asked(args, kwargs) if relevant is None else _asked(tuple(relevant), {})

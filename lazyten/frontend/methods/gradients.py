@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from weakref import finalize, ref
+from weakref import ref
 
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autodiff.hooks import RemovableHandle
 from lazyten.autodiff.watching import runs_none
 from lazyten.execution import background
-from lazyten.frontend.core.handle import held_as_rows, leaves
+from lazyten.frontend.core.handle import forget_with, leaves
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.recorded import gradients as recorded_gradients
 from lazyten.frontend.recorded.slots import OnTensor, templates_of
 from lazyten.ir.node import Node, cast, const
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
+from lazyten.storage import tracing
 from lazyten.support.errors import DTypeError, GradientError
-from lazyten.support.grad_mode import enable_grad
+from lazyten.support.grad_mode import enable_grad, of_backward
 
 
 class GradientMethods(TensorCore[Tensor]):
@@ -39,9 +40,11 @@ class GradientMethods(TensorCore[Tensor]):
         Nothing is computed yet: the gradients are tensors as lazy as any.
         """
         retained = create_graph if retain_graph is None else retain_graph
-        if gradient is None and inputs is None and not create_graph and not held_as_rows \
+        if gradient is None and inputs is None and not create_graph \
                 and recorded_gradients.backward(self, retained):
             return
+        if inputs is None:
+            tracing.differentiated()
         cotangent, node = self._cotangent(gradient, create_graph), self.node
         if inputs is not None:
             parts = self._gradients_among(inputs, node, cotangent, create_graph)
@@ -60,6 +63,7 @@ class GradientMethods(TensorCore[Tensor]):
             raise GradientError("backward: inputs is empty; give the tensors whose gradients are "
                                 "wanted, or leave inputs out for all leaves")
         among = {id(t): self._wanted(t) for t in given}.values()
+        tracing.differentiated([*among])
         with hooks.users_walk(create_graph):
             found = _gradient.gradients_for([node], [cotangent], [
                 t._storage.node if t.is_leaf else t.node for t in among])
@@ -78,8 +82,10 @@ class GradientMethods(TensorCore[Tensor]):
             owner = leaves.get(leaf_id)
             if owner is not None:
                 touched.append(owner._collect(indexing.apply(owner._moves, part), create_graph))
-                hooks.accumulated(leaf_id, owner)
-        hooks.finished()
+                with of_backward(create_graph):
+                    hooks.accumulated(leaf_id, owner)
+        with of_backward(create_graph):
+            hooks.finished()
         if not retain_graph:
             self._free_graph()
         group = tuple(ref(s) for s in touched)
@@ -178,7 +184,7 @@ def _collected(x: TensorCore[Tensor], node: Node) -> RemovableHandle:
     def collect(gradient: Node) -> None:
         tensor = owner()
         if tensor is not None:
-            tensor._collect(gradient)
+            tensor._collect(gradient, hooks.walk.is_differentiable)
 
     return hooks.register(node, collect, last=True)
 
@@ -192,7 +198,7 @@ def _hooked(x: TensorCore[Tensor], operation: str, hook: Any) -> Node:
         frame.real(template)  # whose hooks in the frame are then those of its graph, too
     node = x.node
     if node.op is Op.LEAF:
-        finalize(x._storage, hooks.forget, node.arg).atexit = False
+        forget_with(x._storage, node.arg)
     elif x._moves:  # hooks go with their node, which a view does not keep
         x._hooked = (*getattr(x, "_hooked", ()), node)
     return node

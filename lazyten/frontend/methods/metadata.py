@@ -140,7 +140,7 @@ class MetadataMethods(TensorCore[Tensor]):
 
     def is_signed(self) -> bool:
         """Whether the elements can be below 0."""
-        return self.dtype.kind in "ifs"
+        return self.dtype.kind in "ifsc"
 
     def is_neg(self) -> bool:
         """Whether it shows another's elements with the other sign, which nothing does: never."""

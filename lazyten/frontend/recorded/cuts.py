@@ -15,8 +15,9 @@ import numpy as np
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.courses import family_at
-from lazyten.frontend.recorded.regions import Region, is_of_memory
+from lazyten.frontend.recorded.regions import Region, is_of_memory, is_plain
 from lazyten.ir.dtype import bool_
+from lazyten.ir.movement import Moves
 from lazyten.operators.arrays.indexing import simple
 from lazyten.storage.frames import here
 from lazyten.support.location import user_place
@@ -79,6 +80,18 @@ def cut(x: Any, index: Any) -> Any:
     else:
         view._value = Cut((before.index, index) if before.__class__ is Cut else index)
     return view
+
+
+def is_itself(view: Any, x: Any, index: Any) -> bool:
+    """Whether a view, which is no more than its value, is what a plain index shows of a tensor."""
+    if view.__class__ is not handle.results or x.__class__ is not handle.results \
+            or view._storage is not x._storage or not (is_plain(view) and is_plain(x)):
+        return False
+    moves = simple(index, x.shape)
+    if moves is None:
+        return False
+    shown: Moves = x._moved(*moves)._moves if x._moves else moves
+    return bool(shown == view._moves)
 
 
 def with_places(x: Any, index: Any) -> Any:

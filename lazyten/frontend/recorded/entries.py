@@ -11,6 +11,7 @@ from lazyten.frontend.core import handle
 from lazyten.frontend.core.gradients import become_apart
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value, interned
+from lazyten.frontend.recorded.regions import Region, can_be_put, put
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
@@ -57,8 +58,8 @@ Result = Fresh | View | Same | None
 
 class Write(NamedTuple):
     """A write to an operand: its storage's template before and after, whether the new one keeps its
-    graph, and whether the graph is used up. value: what operations will most often see the operand
-    as."""
+    graph, and whether the graph is used up; of a region, that of its elements. value: what
+    operations will most often see the operand as. is_once: it was not written before that."""
 
     operand: int
     before: Node
@@ -66,6 +67,8 @@ class Write(NamedTuple):
     keeps_graph: bool
     was_freed: bool
     value: Value | None
+    of_region: bool
+    is_once: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +91,21 @@ class Entry:
 
 def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
     """Whether an operation writes to what is not to be written in a frame: others see its memory,
-    its gradient is retained, or it is read from memory though it keeps its graph."""
+    its gradient is retained, it is read from memory though it keeps its graph, or it is a region
+    that nothing can be put into, or one of what another operand shows."""
     for write in entry.writes:
-        storage = operands[write.operand]._storage
-        if storage.shared is not None or storage.retaining \
+        x = operands[write.operand]
+        storage = x._storage
+        is_the_end = write.is_once and len(entry.writes) == 1 \
+            and all(r is None or type(r) is Same for r in entry.results)  # and all was read before
+        if len(operands) > 1 and not is_the_end and any(
+                other._storage is storage and other is not x
+                and (write.of_region or other._value.__class__ is Region) for other in operands):
+            return True
+        if write.of_region:
+            if write.keeps_graph or not can_be_put(x):
+                return True
+        elif storage.shared is not None or storage.retaining \
                 or storage._template is not write.before:
             return True
     return False
@@ -131,8 +145,11 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
     frame.recorded += entry.weight
     for make_array, dtype, held in entry.draws:
         frame.add(held.filled(make_array(), dtype, frame.device))
-    for number, _, template, keeps_graph, was_freed, value in entry.writes:
+    for number, _, template, keeps_graph, was_freed, value, of_region, _ in entry.writes:
         x = operands[number]
+        if of_region:
+            put(frame, x, template)
+            continue
         defer(x._storage, frame, template, keeps_graph, was_freed)
         if value is not None:
             x._value = value

@@ -1,6 +1,7 @@
 """backward() that was done before: the gradients of a template are looked up."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 from lazyten.autodiff import gradient, hooks
 from lazyten.execution import frame_runs
 from lazyten.frontend.core import handle
-from lazyten.frontend.core.forms import is_sparse
-from lazyten.frontend.core.handle import Handle, leaves
+from lazyten.frontend.core.forms import handles_of, is_sparse
+from lazyten.frontend.core.handle import Handle, held_as_rows, leaves
+from lazyten.frontend.recorded.entries import fresh_tensor
 from lazyten.frontend.recorded.keys import Value, goes_on_in, interned, is_on, value_of
 from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.frontend.recorded.slots import Call, Calls, watched
@@ -149,13 +151,15 @@ def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -
     """Add the gradients to `.grad` of the leaves, which is known in the frame where there is one. A
     leaf that has had two ids has two."""
     new: dict[int, Node] = {}
+    touched = [root]
+    if held_as_rows:
+        touched += _collect_rows(frame, parts, owners)
     for (_, part), owner in zip(parts, owners, strict=True):
         if owner is not None and owner._grad is None:
             new.setdefault(id(owner), part.template)
     made = iter(deferred_all(frame, new.values()))
-    touched = [root]
     for (_, part), owner in zip(parts, owners, strict=True):
-        if owner is None:
+        if owner is None or is_sparse(owner._grad):
             continue
         grad = owner._grad
         if grad is None:
@@ -169,3 +173,19 @@ def _collect(frame: Frame, root: Storage, parts: Parts, owners: Sequence[Any]) -
         touched.append(grad._storage)
     frame.recorded += len(new)
     frame_runs.join(touched)
+
+
+def _collect_rows(frame: Frame, parts: Parts, owners: Sequence[Any]) -> list[Storage]:
+    """Make `.grad` of leaves that were looked up as rows these rows, where that is all; gives what
+    has them."""
+    def as_tensor(node: Node) -> Any:
+        return fresh_tensor(frame, _value(node), ())
+    touched: list[Storage] = []
+    once = {key for key, count in Counter(map(id, owners)).items() if count == 1}
+    for (_, part), owner in zip(parts, owners, strict=True):
+        if id(owner) in once and owner is not None and owner._grad is None \
+                and owner._leaf_id in held_as_rows:
+            owner._grad = handle.results._rows_of_gradient(owner, part.template.src[0], as_tensor)
+            if owner._grad is not None:
+                touched.append(handles_of(owner._grad)[-1]._storage)
+    return touched

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import KEPT_VIEWS, Handle, _tracker_after
-from lazyten.frontend.core.overriding import has_override, takers
+from lazyten.frontend.core.overriding import has_override, offered, takers
 from lazyten.frontend.recorded import keys
 from lazyten.frontend.recorded.courses import family_at
 from lazyten.frontend.recorded.keys import Value
@@ -58,7 +58,7 @@ def joining(function: Callable[P, R], looked_up: Callable[P, R]) -> Callable[P, 
             elif "tensors" in kwargs:
                 kwargs = {**kwargs, "tensors": _twins(kwargs["tensors"])}
         return looked_up(*args, **kwargs)
-    return cast("Callable[P, R]", found)
+    return offered(cast("Callable[P, R]", found), looked_up)
 
 
 def note(function: Callable[..., Any], operands: Sequence[Handle[Any]],

@@ -16,7 +16,7 @@ from lazyten.frontend.core.keywords import MemoryFormat
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.recorded.cuts import Cut
 from lazyten.frontend.recorded.lifting import lift
-from lazyten.frontend.recorded.regions import Region
+from lazyten.frontend.recorded.regions import Region, compute_pending
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.number_tape import NUMPY
@@ -220,8 +220,12 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
         return value
     if value.__class__ is Cut:
         value = x._value = value.met(x)
-    if value.__class__ is Region and (source := value.source_in(frame, x)) is not None:
-        return interned(source, None, False, None, False, False)
+    if value.__class__ is Region:
+        if compute_pending(x, frame):
+            return None
+        source = value.source_in(frame, x)
+        if source is not None:
+            return interned(source, None, False, None, False, False)
     if lineage is not None and (lineage.carrier is not None or lineage.was_freed) \
             or storage.retaining or storage.device != frame.device:
         return None

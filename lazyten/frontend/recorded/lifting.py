@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakSet, ref
 
 from lazyten.autodiff import hooks
+from lazyten.autodiff.fixed_rules import holds_no_value
 from lazyten.execution import background, realization
 from lazyten.frontend.recorded import sayable
 from lazyten.ir.node import Node, Shape, bases, make, rebuild, substitute, toposort
@@ -48,7 +49,8 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
         assert buffer is not None, "it is realized"
         storage.settle(storage._node, buffer, True)
         return known_template(storage, frame)
-    if storage.shared is not None or storage.leaf_id is not None or storage.companions \
+    if storage.shared is not None or storage.leaf_id is not None \
+            or storage.companions and not storage.keeps_graph \
             or own is not None and own.thread != get_ident():
         return None
     if not storage.keeps_graph:
@@ -212,7 +214,7 @@ def _is_sayable(node: Node) -> bool:
     if node.op is Op.BUFFER:
         return _memory(node) is not None
     if node.op is Op.CUSTOM_GRADIENT:
-        return sayable.holds_no_value(node.arg)
+        return holds_no_value(node.arg)
     return node.op not in sayable.OF_ONE_STEP
 
 

@@ -16,7 +16,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.overriding import NOT_TAKEN, has_override, meet, taken_over, takers
 from lazyten.frontend.recorded import families, joining, lifting
 from lazyten.frontend.recorded.courses import NAMES
-from lazyten.frontend.recorded.cuts import cut, with_places, with_tensors
+from lazyten.frontend.recorded.cuts import cut, is_itself, with_places, with_tensors
 from lazyten.frontend.recorded.entries import DIRECT, Entry, fresh_tensor, is_read_alone, repeated
 from lazyten.frontend.recorded.keys import (
     Value,
@@ -104,10 +104,13 @@ def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def setting(method: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any], None]:
-    """The method, looked up as it is, that writes to a part of a tensor by an index."""
+    """The method, looked up as it is, that writes to a part of a tensor by an index. That of a part
+    to itself is done, as Python's `x[i] += 1` writes to the part before."""
     @wraps(method)
     def found(self: Any, index: Any, value: Any) -> None:
         if is_on() and not (takers and has_override((value, *_entries(self, index)))):
+            if is_itself(value, self, index):
+                return
             index = with_tensors(self, index)
         method(self, index, value)
     return found

@@ -167,7 +167,8 @@ class StandIns:
             after._node, after.keeps_graph, after.was_freed)
         value = None if own.moves or own.moves is None or own.detached else interned(
             node, (), False, own.leaf_number, keeps_graph, was_freed)
-        return Write(number, before, node, keeps_graph, was_freed, value)
+        return Write(number, before, node, keeps_graph, was_freed, value, own.moves is None,
+                     after.version == 1)
 
     def read(self, template: Node) -> Any:
         """A stand-in for a source that turns up while the operation is recorded, and is only

@@ -2,26 +2,36 @@
 
 In: a view of a tensor in memory, marked by a `Region`. Out: a source with its elements alone, so
 that what reads it is the same wherever the view begins. Such a source is a piece of the memory, or
-a copy of few elements; an operation does with them what it does with the view.
+a copy of few elements; an operation does with them what it does with the view. What it writes to
+them is put back where they are, at a place that is a source, too.
 """
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
+from lazyten.execution import frame_runs, realization
 from lazyten.frontend.core.handle import Handle
+from lazyten.ir.dtype import int64
 from lazyten.ir.movement import Moves
-from lazyten.ir.node import Node, Shape, unshaped
+from lazyten.ir.node import Node, Shape, iota, reshape, scatter, unshaped
 from lazyten.ir.ops import Op
+from lazyten.operators.math import elementwise as ew
+from lazyten.storage.deferred import Deferred, defer, known_template
 from lazyten.storage.device import executor
-from lazyten.storage.frames import Frame
+from lazyten.storage.frames import Frame, looked, memory_of
 from lazyten.storage.shared_memory import SharedMemory, have_same_bits
 from lazyten.storage.storage import Buffer, Piece, Storage
 from lazyten.symbolic.view import moved_array
 
 FEW_BYTES = 1 << 16
 """Elements of so many bytes are copied in less time than an operation is recorded anew."""
+
+
+_EACH_ONCE = frozenset({Op.SHRINK, Op.RESHAPE, Op.PERMUTE, Op.FLIP})
+"""Moves that show no element twice."""
 
 
 class Region:
@@ -82,9 +92,73 @@ class Region:
 
 def is_of_memory(x: Handle[Any]) -> bool:
     """Whether a tensor is no more to gradients than what is in its memory, or will be."""
+    return x._storage.__class__ is Storage and is_plain(x)
+
+
+def is_plain(x: Handle[Any]) -> bool:
+    """Whether a tensor is no more to gradients than its value."""
     storage = x._storage
-    return storage.__class__ is Storage and x._lineage is None and not storage.keeps_graph \
+    return x._lineage is None and not storage.keeps_graph \
         and storage.leaf_id is None and not storage.retaining and not storage.was_freed
+
+
+def compute_pending(x: Handle[Any], frame: Frame) -> bool:
+    """Compute what a region is a part of, if that is pending in a frame of this thread: where it
+    begins is then a matter of memory. Gives whether this frame has ended with that."""
+    storage = x._storage
+    if storage.__class__ is not Deferred or not is_plain(x):
+        return False
+    own = storage._frame
+    if own is None or own.thread != get_ident():
+        return False
+    looked()
+    frame_runs.compute(own, [storage])
+    return own is frame
+
+
+# ---- writing -------------------------------------------------------------------------------------
+
+def can_be_put(x: Handle[Any]) -> bool:
+    """Whether the elements of a region may be written where they are: each once, in a tensor that
+    is simply in memory, and in a row, or few."""
+    if in_memory(x) is None:
+        return False
+    if _in_a_row(x._storage.shape, x._moves) is not None:
+        return True
+    view = x._tracker.single
+    return view is not None and view.mask is None and _EACH_ONCE.issuperset(
+        [op for op, _ in x._moves]) and x.numel() * int64.itemsize <= FEW_BYTES
+
+
+def put(frame: Frame, x: Handle[Any], template: Node) -> None:
+    """Write these elements to a region that can be."""
+    storage = x._storage
+    whole = known_template(storage, frame)
+    if whole is None:  # another thread has changed it meanwhile
+        stored = realization.computed(storage.node, storage.device, keeps_graph=False)
+        whole = frame.source(memory_of(stored), stored.shape)
+    values = reshape(template, (template.numel,))
+    flat = scatter(reshape(whole, (whole.numel,)), 0, _places(frame, x), values, None)
+    defer(storage, frame, reshape(flat, whole.shape), False)
+
+
+def _places(frame: Frame, x: Handle[Any]) -> Node:
+    """Where the elements of a region are in memory, which is a source: the first, if they are in a
+    row, or all."""
+    row = _in_a_row(x._storage.shape, x._moves)
+    if row is not None:
+        first, size = row
+        place = frame.source(Buffer.from_numpy(np.asarray([first]), int64, frame.device), (1,))
+        return place if size == 1 else ew.add(iota(size), place)
+    view = x._tracker.single
+    assert view is not None, "can_be_put"
+    at = np.asarray(view.offset)
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        at = np.add.outer(at, stride * np.arange(n))
+    return frame.source(Buffer.from_numpy(at.reshape(-1), int64, frame.device), (at.size,))
+
+
+# ---- memory --------------------------------------------------------------------------------------
 
 
 def in_memory(x: Handle[Any]) -> Buffer | None:

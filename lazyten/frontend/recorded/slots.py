@@ -23,6 +23,7 @@ from lazyten.operators.math.gradients import freed
 from lazyten.storage.deferred import deferred
 from lazyten.storage.frames import Frame, here, memory_of, with_hooks
 from lazyten.support.errors import GradientError, HookError
+from lazyten.support.grad_mode import no_grad, of_backward
 from lazyten.support.location import attribute_to
 
 
@@ -56,8 +57,8 @@ def watched(frame: Frame) -> Hashable:
         if node in frame.lifted:
             if hooked is not frame.hooks.get(frame.lifted[node]) or not _are_on_tensors(hooked):
                 return None  # of a tensor that another frame made, or no frame
-        elif any(base in frame.lifted or base.op is Op.LEAF and base.arg in frame.leaf_numbers
-                 for base in bases(node)):
+        elif any(base in frame.lifted or base.op is Op.LEAF
+                 and hooks.one_leaf(base.arg) in frame.leaf_numbers for base in bases(node)):
             return None  # of a view that was made there
     return tuple([node for node, table in frame.hooks.items() if table]), tuple(numbers)
 
@@ -82,7 +83,8 @@ class OnTensor:
         self.hook, self.device, self.shape, self.dtype = hook, x.device, x.shape, x.dtype
 
     def __call__(self, gradient: Node) -> Node | None:
-        result = self.on(Handle._gradient(gradient, self.device))
+        with of_backward(hooks.walk.is_differentiable):
+            result = self.on(Handle._gradient(gradient, self.device))
         if result is None:
             return None
         return result.node if hooks.walk.is_differentiable else result.detach().node
@@ -182,7 +184,8 @@ class Calls:
     def _passed(self, node: Node, cotangent: Node) -> tuple[Node]:
         given = self._as_tensor(cotangent, self.frame.device)
         for hook in self._hooks_of(node):
-            result = hook.on(given)
+            with no_grad():
+                result = hook.on(given)
             if result is not None:
                 given = result.detach()
                 cotangent = self._template(given)

@@ -33,6 +33,15 @@ def test_a_complex_tensor_is_a_tensor_that_says_what_it_is() -> None:
         dtype=lt.cdouble).dtype
 
 
+def test_functions_that_ask_what_a_tensor_is_answer_for_complex_ones() -> None:
+    x = lt.tensor([1 + 2j])
+    assert not lt.is_floating_point(x) and lt.is_complex(x) and lt.is_signed(x) and x.is_signed()
+    assert not (lt.is_conj(x) or lt.is_neg(x) or lt.is_inference(x)) and lt.get_device(x) == -1
+    assert lt.typename(x) == x.type() == "lazyten.ComplexFloatTensor"
+    assert x.to(lt.complex128).type() == "lazyten.ComplexDoubleTensor"
+    assert x.type(lt.complex128).dtype is lt.complex128
+
+
 def test_complex_tensors_are_printed_by_their_parts() -> None:
     assert repr(lt.tensor([1 + 2j, -3 - 1j])) == "tensor([ 1.+2.j, -3.-1.j])"
     assert repr(lt.tensor(0.5 - 0.25j, dtype=lt.complex128)) == \

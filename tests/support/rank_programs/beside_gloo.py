@@ -77,6 +77,7 @@ def _pairs(pkg: Any, d: Any, new: Any, same: Any) -> Sequence[Any]:
         d.send(new(4), group_dst=size - 1)
     elif rank == size - 1:
         assert d.recv(last) == 0
+    d.barrier()  # a rank that is ahead would send what this one takes from anyone
     return [came, tagged, last]
 
 
