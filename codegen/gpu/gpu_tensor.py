@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
+from typing import NamedTuple
 
 from lazyten.codegen.gpu.gpu_model import LOCAL_UNITS, REGISTERS
 from lazyten.codegen.gpu.local_memory import is_read_in_parts, most_copies
@@ -30,19 +31,28 @@ MOST_SUMS = 128
 """What an item holds of the results: half of the registers that it may have."""
 MATRICES_UNITS = 7.0
 """Reading four matrices at once."""
-COPY_UNITS = 2.0
-"""A byte that an item copies to local memory; as much again where it goes through registers."""
-BESIDE = 0.25
-"""Of the shorter of copies and products, what they take more if tensor cores read local memory by
-themselves: they go on beside each other."""
-PART_UNITS = 140.0
-"""What a group does besides for each part of the reduction: its barrier, what waits for it."""
-LATENCY_UNITS = 460.0
-"""Until a copy has come."""
 OTHER_REGISTERS = 60
 """What an item has besides its sums."""
 WARPS_EACH, LEAST_WARPS = 32, 5
 """Of `busy_warps`, those of one multiprocessor; so many compute as much as fewer would."""
+
+
+class Costs(NamedTuple):
+    """What a group does besides its products, in units of a warp. copy: a byte that an item copies
+    to local memory; as much again where it goes through registers. beside: of the shorter of
+    copies and products, what they take more than the longer. part: of each part of the reduction,
+    its barrier and what waits for it. latency: until a copy has come."""
+
+    copy: float
+    beside: float
+    part: float
+    latency: float
+
+
+BY_ITEMS = Costs(2.0, 1.0, 140.0, 460.0)
+"""Where items read local memory for tensor cores."""
+BY_CORES = Costs(1.0, 0.7, 32.0, 640.0)
+"""Where these read it by themselves, while copies go on."""
 
 
 def tensor_candidates(model: Model, rows: Sequence[Node],
@@ -111,13 +121,13 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
 def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[Node, int],
            copies: Sequence[int], depth: int, memory: int) -> float:
     """Units of all warps. Groups on a multiprocessor compute while others wait; fitted to some
-    two hundred products that were measured on an H200."""
+    two hundred and forty products that were measured on an H200."""
+    costs = BY_CORES if core.is_local else BY_ITEMS
     p, q = (dict(decisions.tile).get(r, 1) for r in blocks)
     buffers = max((s.buffers for s in decisions.staged), default=1)
-    copied = sum(copies) * core.takes.itemsize * COPY_UNITS * (1 if buffers > 1 else 2)
+    copied = sum(copies) * core.takes.itemsize * costs.copy * (1 if buffers > 1 else 2)
     products = depth * (p * q * core.units + _load_units(core, p, q))
-    shorter = min(products, copied) * (BESIDE if core.is_local else 1.0)
-    each = max(products, copied) + shorter + PART_UNITS
+    each = max(products, copied) + min(products, copied) * costs.beside + costs.part
     warps, groups = (math.prod(n) for n in (
         (n for _, n in decisions.local),
         (-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)))
@@ -126,7 +136,7 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
     multiprocessors = max(model.target.busy_warps // WARPS_EACH, 1)
     beside = max(min(REGISTERS // registers, model.target.local_memory // max(buffers * memory, 1),
                      -(-groups // multiprocessors)), 1)
-    waits = 4 * LATENCY_UNITS / (max(buffers - 1, 0.5) * beside)
+    waits = 4 * costs.latency / (max(buffers - 1, 0.5) * beside)
     rounds = -(-groups // (multiprocessors * beside))
     own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
     parts = math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)

@@ -36,8 +36,6 @@ MOST_COPIES = 32
 """Instructions by which an item copies a part of an operand."""
 SWIZZLED = (128, 64, 32)
 """Bytes of rows whose lines of 16 bytes change places, for tensor cores that read local memory."""
-LATE = 1
-"""Iterations that read local memory beside the next one, where tensor cores do so by themselves."""
 COPIES = 1 << 21
 """What the order of the ranges that copy to local memory begins with."""
 
@@ -115,7 +113,7 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node], size
             copying.append(item)
             place = layout.place()
             if ahead is not None:
-                stage, place = in_turns(stage, place, ahead, chosen.buffers, in_blocks)
+                stage, place = in_turns(stage, place, ahead, chosen.buffers)
             found[load] = make(Op.LOAD, load.dtype, (stage, place))
     return (rewrite([sink], lambda n: None, found)[0] if found else sink), copying
 
@@ -144,29 +142,25 @@ def _loop_around(load: Node, inside: Set[Node], nests: Sequence[Set[Node]]) -> N
     return max(loops, key=lambda r: r.arg.order, default=None)
 
 
-def in_turns(stage: Node, place: Node, ahead: Node, buffers: int,
-             goes_on: bool = False) -> tuple[Node, Node]:
+def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node, Node]:
     """(the STAGE with an array for each of so many iterations of `ahead`, where the elements at
     `place` are in those).
 
     That is software pipelining: what an iteration reads is copied `buffers` - 1 iterations before.
-    goes_on: one less, if there are as many, since the iteration before may still be reading.
     """
-    turns = min(buffers, ahead.arg.extent + 1)
-    late = LATE if goes_on and turns > 2 else 0
-    buffers = turns - late
+    buffers = min(buffers, ahead.arg.extent + 1)
     value, filled, *own = stage.src
     size = whole_accesses(stage.arg.size)
 
     def turn(number: Node) -> Node:
-        return elementwise(Op.MUL, elementwise(Op.MOD, number, index(turns)), index(size))
+        return elementwise(Op.MUL, elementwise(Op.MOD, number, index(buffers)), index(size))
 
     def at(iteration: Node) -> list[Node]:
         pair = substitute([value, elementwise(Op.ADD, filled, turn(ahead))], {ahead: iteration})
         return [simplify(node) for node in pair]
     first = [node for i in range(buffers - 1) for node in at(index(i))]
     later = at(elementwise(Op.ADD, ahead, index(buffers - 1)))
-    arg = stage.arg._replace(size=turns * size, buffers=buffers, late=late)
+    arg = stage.arg._replace(size=buffers * size, buffers=buffers)
     made = make(Op.STAGE, stage.dtype, (*first, *later, *own), arg)
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 

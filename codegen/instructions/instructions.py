@@ -201,10 +201,7 @@ class MatrixFence:
 
 @dataclass(frozen=True, slots=True)
 class MatrixWait:
-    """Such Matrix instructions of the warp since the last MatrixWait are a batch; all batches are
-    done, and have read local memory, but the last `pending` ones."""
-
-    pending: int
+    """All such Matrix instructions of the warp are done, and have read local memory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """How linearize multiplies by tensor cores that read local memory by themselves, while items go on.
 
 An iteration waits for what it reads, begins its products, starts to copy for a later iteration, and
-waits for the products of the one before, if there is an array more for them, or for its own: then
-all have read what the next iteration's copies take the place of.
+waits for the products: they have read then what the next iteration's copies take the place of.
 """
 from __future__ import annotations
 
@@ -29,19 +28,18 @@ from lazyten.ir.node import Node, index, substitute
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic.affine import affine
-from lazyten.symbolic.simplify import simplify_all
+from lazyten.symbolic.simplify import simplify
 
 
 class Lines(NamedTuple):
     """Where the lines of a matrix are: elements of a swizzled row of them, and from those to the
     next ones of the same lines, whether they are along rows or columns instead of the reduction,
-    the position of the first element (terms and a constant) and that of the last behind it."""
+    the position of the first element, and how far behind it the last is."""
 
     width: int
     apart: int
     turned: bool
-    terms: dict[Node, int]
-    offset: int
+    start: Node
     last: int
 
 
@@ -71,12 +69,8 @@ class LocalMatrices(Memory, Accumulation):
                 return so_far
             found.append(self._carry(node.dtype, Op.ADD, nest, 1, products, len(held)))
         _copy_behind(block, begin)
-        pending = min(side.src[0].arg.late for side in node.src[:2])
-        block.items.append(MatrixWait(pending))
-        self._close_nest(nest[-1:])
-        if pending:
-            nest[-1].parent.items.append(MatrixWait(0))
-        self._close_nest(nest[:-1])
+        block.items.append(MatrixWait())
+        self._close_nest(nest)
         for tile, results in zip(tiles, found, strict=True):
             for env, result in zip(held, results, strict=True):
                 instance = tile | env
@@ -89,13 +83,14 @@ class LocalMatrices(Memory, Accumulation):
         if lines is None:
             raise InternalError(f"{core} reads an operand that is not in lines in local memory")
         stage = side.src[0]
-        for needed in (stage, *(t for t in lines.terms if t in self.loaded)):
-            self._need(needed)
+        self._need(stage)
         numbers = {core.range(d) for d in (*digits, *core.inner)}
         ranges = [r for r in self.unrolled[side] if r not in numbers]
         found = {}
         for env in assignments(ranges):
-            base, offset = self._sum(lines.terms, lines.offset, env)
+            start, = substitute([lines.start], {r: index(value) for r, value in env.items()})
+            start = self._known(simplify(start))
+            base, offset = self._sum(*affine(start), env)
             address = Address(self.arrays[stage], base, offset, (0, lines.last), is_local=True)
             size = core.takes.itemsize
             found[tuple(env.values())] = self.build.place_of_matrix(
@@ -112,14 +107,14 @@ def lines_of(core: TensorCore, operand: Node, digits: Digits) -> Lines | None:
     ranges = [core.range(d) for d in (*digits, *core.inner)]
     known, _ = affine(operand.src[1])
     turned = known.get(ranges[1]) == 1
-    start, = simplify_all(substitute([operand.src[1]], {r: index(0) for r in ranges}))
+    start = simplify(substitute([operand.src[1]], {r: index(0) for r in ranges})[0])
     if not array.width or not turned and known.get(ranges[3]) != 1 \
             or not congruence_of(start).is_multiple(MOST_BYTES // core.takes.itemsize):
         return None
     rows, depth = core.size(digits), core.size(core.inner)
     last = (rows - 1) // array.width * array.apart + (depth - 1) * array.width \
         if turned else (rows - 1) * array.width + depth - 1
-    return Lines(array.width, array.apart, turned, *affine(start), last)
+    return Lines(array.width, array.apart, turned, start, last)
 
 
 def _copy_behind(block: Block, begin: int) -> None:

@@ -143,7 +143,7 @@ def barrier(out: GroupEmitter, item: Barrier) -> None:
 
 def with_matrices(out: GroupEmitter, item: MatrixFence | MatrixWait) -> None:
     """The line of one of these instructions."""
-    kind = "fence" if isinstance(item, MatrixFence) else f"wait_{item.pending}"
+    kind = "fence" if isinstance(item, MatrixFence) else "wait"
     out.line(f"{_helper(out, f'lazyten_matrix_{kind}')}();")
 
 

@@ -21,8 +21,8 @@ from lazyten.symbolic.simplify import simplify
 FRAGMENT = 1 << 22
 """What the orders of the ranges over fragments and over a warp's items begin with."""
 
-WGMMA_UNITS = 0.3
-"""A column of 64 rows; the rows themselves take as long as 16 columns."""
+WGMMA_UNITS = 0.4
+"""A column of 64 rows; the rows themselves take as long as 12 columns."""
 
 Digits = tuple[str, ...]
 
@@ -140,7 +140,7 @@ def _wgmma(takes: DType, kind: str, columns: int) -> TensorCore:
                             ("cl", 2), ("rg", 8), ("r", 8), ("kg", 2), ("k", 8)),
         strides=(("w", 32), ("g", 4), ("t", 1)), rows=("rg", "r"), columns=("cg", "r"),
         own_rows=("w", "ch", "g"), own_columns=("cg", "t", "cl"), inner=("kg", "k"), a=(), b=(),
-        c=("cg", "ch", "cl"), in_word=2, is_local=True, units=(columns + 16) * WGMMA_UNITS,
+        c=("cg", "ch", "cl"), in_word=2, is_local=True, units=(columns + 12) * WGMMA_UNITS,
         function=wgmma.multiply(name, f"m64n{columns}k16.f32.{kind}.{kind}", columns // 2))
 
 

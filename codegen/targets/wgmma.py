@@ -34,7 +34,7 @@ CUDA_LOCAL_MATRICES = (
     *((f"lazyten_{name}", f"#ifndef LAZYTEN_ON_CPU\nstatic __device__ inline void lazyten_{name}() "
        f'{{\n  asm volatile("{text}" ::: "memory");\n}}\n#endif') for name, text in (
            ("matrix_fence", "wgmma.fence.sync.aligned;"),
-           *((f"matrix_wait_{n}", "wgmma.commit_group.sync.aligned;\\n "
-              f"wgmma.wait_group.sync.aligned {n};") for n in (0, 1)),
+           ("matrix_wait", "wgmma.commit_group.sync.aligned;\\n "
+            "wgmma.wait_group.sync.aligned 0;"),
            ("show_local", "fence.proxy.async.shared::cta;"))))
 """By name. All but the first are left out under LAZYTEN_ON_CPU, where a test defines them."""

@@ -53,14 +53,12 @@ class ValueBound(NamedTuple):
 
 
 class LocalArray(NamedTuple):
-    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`. late:
-    so many more there are, so that what an iteration reads may be read in as many that follow.
+    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`.
     width, apart: where it is in swizzled rows, the elements of one, and from its part of the lines
     to the next part."""
 
     number: int
     size: int
     buffers: int = 1
-    late: int = 0
     width: int = 0
     apart: int = 0

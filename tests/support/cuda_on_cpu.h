@@ -50,7 +50,6 @@ struct Product {
   float (*decode)(uint32_t);
   uint64_t a, b;
   bool turned_a, turned_b;
-  unsigned batch;
   std::vector<float *> results;
 };
 struct Thread {
@@ -64,7 +63,6 @@ struct Thread {
   std::vector<Copy> copies;  // that are under way
   unsigned batches = 0;      // so many were begun
   std::vector<Product> products;       // of tensor cores, that are under way
-  unsigned product_batches = 0;        // so many were begun
   std::map<float *, float> in_flight;  // what their results were before
   bool fenced = false;                 // whether those see what the thread has in them
   bool shows = false;                  // whether tensor cores see what it stored
@@ -475,7 +473,7 @@ static void multiply(float (*decode)(uint32_t), bool turned_a, bool turned_b, ui
   Thread *self = current;
   if (!self->fenced) mistake = "a tensor core is used without a fence in front";
   if (!shown) mistake = "a tensor core reads what the last barrier has not shown it";
-  Product product = {decode, a, b, turned_a, turned_b, self->product_batches, {&results...}};
+  Product product = {decode, a, b, turned_a, turned_b, {&results...}};
   for (float *d : product.results)
     if (self->in_flight.emplace(d, *d).second) *d = NAN;
   self->products.push_back(product);
@@ -498,18 +496,12 @@ static void run(const Product &product, std::map<float *, float> &values) {
   }
 }
 
-static void wait_for_products(int line, unsigned pending) {
+static void wait_for_products(int line) {
   Thread *self = current;
   wait_at(AT_FOUR_WARPS, line, 0);
-  ++self->product_batches;
-  std::vector<Product> later;
-  for (const Product &product : self->products) {
-    if (product.batch + pending >= self->product_batches) later.push_back(product);
-    else run(product, self->in_flight);
-  }
-  self->products = later;
+  for (const Product &product : self->products) run(product, self->in_flight);
+  self->products.clear();
   self->fenced = false;
-  if (!later.empty()) return;
   for (auto [d, value] : self->in_flight) *d = value;
   self->in_flight.clear();
 }
@@ -535,8 +527,7 @@ static inline unsigned __cvta_generic_to_shared(const void *at) {
 WGMMA(m64n64k16_, f16) WGMMA(m64n128k16_, f16) WGMMA(m64n256k16_, f16)
 WGMMA(m64n64k16_, bf16) WGMMA(m64n128k16_, bf16) WGMMA(m64n256k16_, bf16)
 #define lazyten_matrix_fence() (cuda_on_cpu::current->fenced = true)
-#define lazyten_matrix_wait_0() cuda_on_cpu::wait_for_products(__LINE__, 0)
-#define lazyten_matrix_wait_1() cuda_on_cpu::wait_for_products(__LINE__, 1)
+#define lazyten_matrix_wait() cuda_on_cpu::wait_for_products(__LINE__)
 #define lazyten_show_local() (cuda_on_cpu::current->shows = true)
 
 // ---- cp.async --------------------------------------------------------------------------------------

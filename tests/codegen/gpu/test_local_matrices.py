@@ -55,7 +55,7 @@ def decisions(draw: st.DrawFn, core: str, m: int, n: int, k: int) -> str:
         if count > 1 and count * size <= extent and TABLE[core].size(("cg",)) < 32:
             parts.append(f"{name}({axis}:{count})")
             sides[axis] = count * size, extent
-    part = depth * draw(st.integers(1, min(k // depth, 2)))
+    part = depth * draw(st.integers(1, min(k // depth, max(256 // columns, 2))))
     buffers = f", {draw(st.integers(2, 4))} buffers" if part < k and draw(st.booleans()) else ""
     grid = "*".join(axis for axis, (size, extent) in sides.items() if extent > size)
     parts += [f"group(r0.2:{part})", STAGED.format(buffers=buffers)]
@@ -110,6 +110,34 @@ def test_operands_are_read_along_either_side(transposed: str) -> None:
     assert_array_equal(run(kernel, arrays, dt.float16, 1).reshape(192, 136), a @ b)
 
 
+@needs_compiler
+@pytest.mark.parametrize("part", slow_but([48, 96, 112, 128], 128))
+@pytest.mark.parametrize("transposed", slow_but(["a", "b"], "b"))
+def test_a_part_of_the_reduction_has_any_number_of_steps(part: int, transposed: str) -> None:
+    """Of rows of up to 128 bytes in memory, which are swizzled, it may be several, or one and a
+    half."""
+    m, n, k = 192, 136, 2 * part + 8
+    text = (f"tensor(i0, i1, r0.2: {FIRST}) local(i0:2) group(r0.2:{part}) {TWO_BUFFERS} "
+            "parallel(i0*i1:1)")
+    kernel = replace(product(dt.float16, m, n, k, transposed), decisions=Given(text))
+    assert generate(kernel, HOPPER).source.count(f"lazyten_mma_{FIRST}") == part // 16
+    a, b = small((m, k), 0), small((k, n), 1)
+    arrays = [x.T if side in transposed else x for side, x in (("a", a), ("b", b))]
+    assert_array_equal(run(kernel, arrays, dt.float16, 1).reshape(m, n), a @ b)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_sum_over_two_axes_is_in_parts_of_both() -> None:
+    a, b = small((72, 3, 64), 0), small((64, 3, 72), 1)
+    left, right = (lt.tensor(x).half().realize() for x in (a, b))
+    kernel = kernel_of(lt.einsum("ixy,yxj->ij", left, right))
+    for chosen in ("r0.3:32", "r0.2:3, r0.3:32", "r0.2:2, r0.3:16"):
+        text = (f"tensor(i0, i1, r0.3: {FIRST}) group({chosen}) {TWO_BUFFERS} parallel(i0*i1:1)")
+        found = run(replace(kernel, decisions=Given(text)), [a, b], dt.float16)
+        assert_array_equal(found.reshape(72, 72), np.einsum("ixy,yxj->ij", a, b), err_msg=text)
+
+
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("made", [
@@ -147,8 +175,7 @@ def run_text(driver: Any, source: str) -> bool:
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(("line", "message"), [
-    ("", None), ("lazyten_wait_0();", ""), ("lazyten_matrix_wait_0();", ""),
-    ("lazyten_matrix_wait_1();", ""),
+    ("", None), ("lazyten_wait_1();", ""), ("lazyten_matrix_wait();", ""),
     ("__syncthreads();", "what the last barrier has not shown it"),
     ("lazyten_matrix_fence();", "without a fence in front"),
     ("lazyten_show_local();", "what the last barrier has not shown it"),
@@ -185,9 +212,9 @@ def test_the_instructions_compile_for_hopper_alone(core: str) -> None:
 def test_copies_for_later_go_on_while_tensor_cores_compute() -> None:
     source = generate(SMALL, HOPPER).source
     body = source[source.index("for ("):]
-    order = ("lazyten_wait_0()", "lazyten_show_local()", "__syncthreads()",
+    order = ("lazyten_wait_1()", "lazyten_show_local()", "__syncthreads()",
              "lazyten_matrix_fence()", f"lazyten_mma_{FIRST}", "lazyten_copy_16(",
-             "lazyten_commit()", "lazyten_matrix_wait_1()", "lazyten_matrix_wait_0()")
+             "lazyten_commit()", "lazyten_matrix_wait()")
     places = [body.index(line) for line in order]
     assert places == sorted(places)
 
