@@ -178,7 +178,7 @@ def _stage(job: Job, part: Part) -> Part:
     size, strides = part.group.size, part.group.strides
     inside = parts_of_groups(part.sink, part.decisions)
     sink, copying = stage_in_local(part.sink, part.shared, inside, size,
-                                   part.decisions.in_blocks)
+                                   part.decisions.swizzled)
     return replace(part, sink=sink, group=group_of(sink, strides, size, copying))
 
 

@@ -92,11 +92,11 @@ def marked(sink: Node, staged: Sequence[Staged]) -> Node:
 
 
 def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node], size: int,
-                   in_blocks: bool = False) -> tuple[Node, list[Node]]:
+                   swizzled: bool = False) -> tuple[Node, list[Node]]:
     """(the SINK reading what was `marked` from STAGEs, the ranges that copy).
 
     A STAGE holds what a group of `size` reads while all ranges stand still but for the 'local',
-    'unroll' and 'vector' ones and the reduction's ranges `inside`. in_blocks: it is as tensor cores
+    'unroll' and 'vector' ones and the reduction's ranges `inside`. swizzled: it is as tensor cores
     want it that read local memory by themselves.
     """
     found: dict[Node, Node] = {}
@@ -107,7 +107,7 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node], size
         if number >= 0:
             chosen = staged[number]
             ahead = _loop_around(load, inside, nests) if chosen.buffers > 1 else None
-            layout = _Layout.of(load, inside, ahead is not None, nests, in_blocks)
+            layout = _Layout.of(load, inside, ahead is not None, nests, swizzled)
             source = make(Op.LOAD, load.dtype, (chosen.load.src[0], *load.src[1:]))
             stage, item = layout.filled(source, number, size)
             copying.append(item)
@@ -197,7 +197,7 @@ class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
     they are in the operand: the last are neighbours there. row: how many of dims, the last ones,
     are a row. copied: whether it is copied without going through registers. gap: bytes between
-    rows. in_blocks: it is in swizzled rows, for tensor cores that read local memory."""
+    rows. swizzled: it is in swizzled rows, for tensor cores that read local memory."""
 
     dims: tuple[Node, ...]
     by_source: tuple[Node, ...]
@@ -205,11 +205,11 @@ class _Layout:
     row: int
     copied: bool
     gap: int = MOST_BYTES
-    in_blocks: bool = False
+    swizzled: bool = False
 
     @staticmethod
     def of(load: Node, inside: Set[Node], copied: bool, nests: Sequence[Set[Node]],
-           in_blocks: bool) -> _Layout:
+           swizzled: bool) -> _Layout:
         """How the tile that `load` reads is laid out. Elements that are too small to be `copied`
         one by one are in the operand's order, and so are a tensor core's: items that read words
         of its matrices have neighbours along a row, and of a few rows of the reduction."""
@@ -220,8 +220,8 @@ class _Layout:
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
-        if in_blocks:
-            return _Layout.of_blocks(by_source, steps, load.dtype.itemsize, copied)
+        if swizzled:
+            return _Layout.of_swizzled(by_source, steps, load.dtype.itemsize, copied)
         for_matrix = sum(r.arg.kind == "vector" for r in dims) > 1
         if for_matrix or copied and load.dtype.itemsize < LEAST_COPY:
             row, run = 0, 1
@@ -236,7 +236,7 @@ class _Layout:
                        copied)
 
     @staticmethod
-    def of_blocks(by_source: Sequence[Node], steps: Mapping[Node, int], itemsize: int,
+    def of_swizzled(by_source: Sequence[Node], steps: Mapping[Node, int], itemsize: int,
                   copied: bool) -> _Layout:
         """The layout of a tensor core that reads local memory by itself. Rows are neighbours in the
         operand, if there are such, along one side of the instruction's matrix; the other side is
@@ -250,15 +250,15 @@ class _Layout:
         line = by_source[len(by_source) - row:] if row and by_source[-1] is last else [last]
         rest = [r for r in by_source if r is not other and r not in line]
         return _Layout((*rest, other, *line), tuple(by_source), itemsize, len(line), copied,
-                       in_blocks=True)
+                       swizzled=True)
 
     def place(self) -> Node:
         """The position in the array, over the dims. Rows that neighbours in the operand are in are
         padded, to an odd number of elements or vectors, so that they are in different banks."""
         if not self.dims:  # one element
             return index(0)
-        if self.in_blocks:
-            return self._place_in_blocks()
+        if self.swizzled:
+            return self._swizzled_place()
         apart = len(self.dims) - self.row
         row = math.prod(r.arg.extent for r in self.dims[apart:])
         lanes = self.dims[-1].arg.extent if self.dims[-1].arg.kind == "vector" else 1
@@ -272,7 +272,7 @@ class _Layout:
         columns = flatten(sizes[apart:], parts[apart:])
         return simplify(elementwise(Op.ADD, elementwise(Op.MUL, rows, index(row + gap)), columns))
 
-    def _rows_of_blocks(self) -> tuple[int, int]:
+    def _swizzled_rows(self) -> tuple[int, int]:
         """(elements of a row that stays together: the most of 128, 64 and 32 bytes, lines)."""
         apart = len(self.dims) - self.row
         lines, elements = (math.prod(r.arg.extent for r in part)
@@ -280,7 +280,7 @@ class _Layout:
         width = next(n for n in SWIZZLED if elements * self.itemsize % n == 0) // self.itemsize
         return width, lines
 
-    def _place_in_blocks(self) -> Node:
+    def _swizzled_place(self) -> Node:
         """The same in rows of 128, 64 or 32 bytes, one of each line, then their next ones. Lines
         of 16 bytes in a row change places by the number of the 128 bytes that it is in, as the
         tensor core has it: bits 4 to 6 of an address are those and bits 7 to 9, without carry."""
@@ -288,7 +288,7 @@ class _Layout:
         sizes, parts = [r.arg.extent for r in self.dims], list(self.dims)
         line, element = (flatten(sizes[part], parts[part])
                          for part in (slice(apart), slice(apart, None)))
-        width, lines = self._rows_of_blocks()
+        width, lines = self._swizzled_rows()
         chunk = MOST_BYTES // self.itemsize
         count = width // chunk
         number = _digit(element, chunk, count)
@@ -323,8 +323,8 @@ class _Layout:
         value, place = substitute([source, self.place()], digits)
         last, = substitute([self.place()], {r: index(r.arg.extent - 1) for r in self.dims})
         arg = LocalArray(number, int(simplify(last).value) + 1)
-        if self.in_blocks:
-            wide, lines = self._rows_of_blocks()
+        if self.swizzled:
+            wide, lines = self._swizzled_rows()
             size = math.prod(r.arg.extent for r in self.dims)
             arg = LocalArray(number, size, width=wide, apart=wide * lines)
         sources = (simplify(value), simplify(place), *own)

@@ -18,8 +18,8 @@ from lazyten.codegen.instructions.instructions import (
     Lanes,
     Load,
     Matrix,
+    MatrixDescriptor,
     MatrixLoad,
-    MatrixPlace,
     Shuffle,
     Splat,
     Store,
@@ -140,18 +140,19 @@ class Builder:
         return out
 
     def matrix(self, core: TensorCore, a: Sequence[Value], b: Sequence[Value],
-               c: Sequence[Value], turned: Sequence[bool] = ()) -> list[Value]:
+               c: Sequence[Value], transposed: Sequence[bool] = ()) -> list[Value]:
         """c + a @ b; see Matrix."""
         block = self.deepest([*a, *b, *c])
         outs = [self.value(v.dtype, 1, block) for v in c]
-        block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c), tuple(turned)))
+        block.items.append(
+            Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c), tuple(transposed)))
         return outs
 
-    def place_of_matrix(self, address: Address, width: int, apart: int, filled: Value) -> Value:
-        """Where a matrix is in local memory, once it is `filled`; see MatrixPlace."""
+    def matrix_descriptor(self, address: Address, width: int, apart: int, filled: Value) -> Value:
+        """Where a matrix is in local memory, once it is `filled`; see MatrixDescriptor."""
         block = self.deepest([filled] if address.base is None else [filled, address.base])
         out = self.value(dt.uint64, 1, block)
-        block.items.append(MatrixPlace(out, address, width, apart))
+        block.items.append(MatrixDescriptor(out, address, width, apart))
         return out
 
     def load_matrices(self, address: Address, count: int, transposed: bool,

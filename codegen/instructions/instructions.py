@@ -170,23 +170,23 @@ class Across:
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """outs = c + a @ b by the tensor cores; each is what one item of a warp holds. a, b: elements,
-    or words of 32 bits in which they are, or one MatrixPlace each. turned: of those, whether their
-    lines are not along the reduction. With MatrixPlaces outs are there after a MatrixWait, and c is
-    used no more."""
+    or words of 32 bits in which they are, or one MatrixDescriptor each. transposed: of those,
+    whether their lines are not along the reduction. With MatrixDescriptors outs are there after a
+    MatrixWait, and c is used no more."""
 
     outs: tuple[Value, ...]
     core: TensorCore
     a: tuple[Value, ...]
     b: tuple[Value, ...]
     c: tuple[Value, ...]
-    turned: tuple[bool, ...] = ()
+    transposed: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixPlace:
+class MatrixDescriptor:
     """out = where a matrix is in local memory, for a tensor core that reads it there: in swizzled
     rows of `width` bytes, from `address` on, whose offsets are of the first and the last element.
-    apart: bytes from rows to the next rows of the same lines."""
+    apart: bytes from rows to the next rows of the same lines (PTX's leading dimension)."""
 
     out: Value
     address: Address
@@ -196,7 +196,7 @@ class MatrixPlace:
 
 @dataclass(frozen=True, slots=True)
 class MatrixFence:
-    """Before the first Matrix of MatrixPlaces: what items wrote to its c is seen."""
+    """Before the first Matrix of MatrixDescriptors: what items wrote to its c is seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,8 @@ class Loop:
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
-               | Horizontal | WorkItem | Across | Matrix | MatrixLoad | MatrixPlace | MatrixFence
-               | MatrixWait | Barrier | Copy | Commit | Wait | Shuffle | Loop)
+               | Horizontal | WorkItem | Across | Matrix | MatrixLoad | MatrixDescriptor
+               | MatrixFence | MatrixWait | Barrier | Copy | Commit | Wait | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)

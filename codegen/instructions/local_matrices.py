@@ -38,7 +38,7 @@ class Lines(NamedTuple):
 
     width: int
     apart: int
-    turned: bool
+    transposed: bool
     start: Node
     last: int
 
@@ -53,9 +53,9 @@ class LocalMatrices(Memory, Accumulation):
         nest = self._nest(node, ranges)
         held, steps = assignments(own), assignments(sorted_unrolled(ranges))
         tiles = assignments(r for r in self.unrolled[node] if r not in own)
-        sides = [self._places(core, side, digits) for side, digits in (
+        sides = [self._descriptors(core, side, digits) for side, digits in (
             (node.src[0], core.rows), (node.src[1], core.columns))]
-        turned = [side_turned for side_turned, _ in sides]
+        transposed = [is_transposed for is_transposed, _ in sides]
         stages = [self._value(side.src[0], {}) for side in node.src[:2]]
         block = self.build.deepest(stages)
         block.items.append(MatrixFence())
@@ -65,7 +65,7 @@ class LocalMatrices(Memory, Accumulation):
             def products(so_far: list[Value], tile: Env = tile) -> list[Value]:
                 for step in steps:
                     a, b = ([place(tile | step)] for _, place in sides)
-                    so_far = self.build.matrix(core, a, b, so_far, turned)
+                    so_far = self.build.matrix(core, a, b, so_far, transposed)
                 return so_far
             found.append(self._carry(node.dtype, Op.ADD, nest, 1, products, len(held)))
         _copy_behind(block, begin)
@@ -76,9 +76,9 @@ class LocalMatrices(Memory, Accumulation):
                 instance = tile | env
                 self.values[node, tuple(instance[r] for r in self.unrolled[node])] = result
 
-    def _places(self, core: TensorCore, side: Node,
+    def _descriptors(self, core: TensorCore, side: Node,
                 digits: Digits) -> tuple[bool, Callable[[Env], Value]]:
-        """Whether the lines of an operand are turned, and where the matrix of an instance is."""
+        """Whether an operand is transposed, and the descriptor of the matrix of an instance."""
         lines = lines_of(core, side, digits)
         if lines is None:
             raise InternalError(f"{core} reads an operand that is not in lines in local memory")
@@ -93,9 +93,9 @@ class LocalMatrices(Memory, Accumulation):
             base, offset = self._sum(*affine(start), env)
             address = Address(self.arrays[stage], base, offset, (0, lines.last), is_local=True)
             size = core.takes.itemsize
-            found[tuple(env.values())] = self.build.place_of_matrix(
+            found[tuple(env.values())] = self.build.matrix_descriptor(
                 address, lines.width * size, lines.apart * size, self._value(stage, {}))
-        return lines.turned, lambda env: found[tuple(env[r] for r in ranges)]
+        return lines.transposed, lambda env: found[tuple(env[r] for r in ranges)]
 
 
 def lines_of(core: TensorCore, operand: Node, digits: Digits) -> Lines | None:
@@ -106,15 +106,15 @@ def lines_of(core: TensorCore, operand: Node, digits: Digits) -> Lines | None:
     array: LocalArray = operand.src[0].arg
     ranges = [core.range(d) for d in (*digits, *core.inner)]
     known, _ = affine(operand.src[1])
-    turned = known.get(ranges[1]) == 1
+    transposed = known.get(ranges[1]) == 1
     start = simplify(substitute([operand.src[1]], {r: index(0) for r in ranges})[0])
-    if not array.width or not turned and known.get(ranges[3]) != 1 \
+    if not array.width or not transposed and known.get(ranges[3]) != 1 \
             or not congruence_of(start).is_multiple(MOST_BYTES // core.takes.itemsize):
         return None
     rows, depth = core.size(digits), core.size(core.inner)
     last = (rows - 1) // array.width * array.apart + (depth - 1) * array.width \
-        if turned else (rows - 1) * array.width + depth - 1
-    return Lines(array.width, array.apart, turned, start, last)
+        if transposed else (rows - 1) * array.width + depth - 1
+    return Lines(array.width, array.apart, transposed, start, last)
 
 
 def _copy_behind(block: Block, begin: int) -> None:

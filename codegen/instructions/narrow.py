@@ -24,9 +24,9 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixDescriptor,
     MatrixFence,
     MatrixLoad,
-    MatrixPlace,
     MatrixWait,
     Store,
     Value,
@@ -63,7 +63,7 @@ def _offsets_of(function: Function) -> dict[Value, Bounds]:
 def _addresses(item: Instruction) -> tuple[Address, ...]:
     if isinstance(item, Copy):
         return item.target, item.source
-    return (item.address,) if isinstance(item, Load | MatrixLoad | MatrixPlace | Store) \
+    return (item.address,) if isinstance(item, Load | MatrixLoad | MatrixDescriptor | Store) \
         else ()
 
 
@@ -96,7 +96,7 @@ class _Narrowing:
             mask = None if item.mask is None else self._whole(item.mask, out)
             return replace(item, address=self._address(item.address, out),
                            value=self._whole(item.value, out), mask=mask)
-        if isinstance(item, Load | MatrixLoad | MatrixPlace):
+        if isinstance(item, Load | MatrixLoad | MatrixDescriptor):
             return replace(item, address=self._address(item.address, out))
         if isinstance(item, Constant | WorkItem):
             return replace(item, out=self._defined(item.out, _own_bounds(item)))

@@ -74,7 +74,7 @@ class Decisions:
         return dict(self.lanes) | (self.tensor.widths() if self.tensor is not None else {})
 
     @property
-    def in_blocks(self) -> bool:
+    def swizzled(self) -> bool:
         """Whether local memory is as tensor cores want it that read it by themselves."""
         return self.tensor is not None and self.tensor.core.is_local
 

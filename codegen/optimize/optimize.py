@@ -72,7 +72,7 @@ def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int, int]]
     size = digits_of(sink, decisions)[1]
     made = apply(marked(sink, local), decisions)
     inside = parts_of_groups(made, decisions)
-    made, _ = stage_in_local(made, local, inside, size, decisions.in_blocks)
+    made, _ = stage_in_local(made, local, inside, size, decisions.swizzled)
     return array_sizes(made, size)
 
 

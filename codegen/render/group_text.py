@@ -13,9 +13,9 @@ from lazyten.codegen.instructions.instructions import (
     Address,
     Barrier,
     Matrix,
+    MatrixDescriptor,
     MatrixFence,
     MatrixLoad,
-    MatrixPlace,
     MatrixWait,
     Value,
     WorkItem,
@@ -137,7 +137,7 @@ def _lanes(group: int, dialect: Dialect) -> str:
 def barrier(out: GroupEmitter, item: Barrier) -> None:
     """The lines at which the items of a group wait for each other."""
     if item.to_cores:
-        out.line(f"{_helper(out, 'lazyten_show_local')}();")
+        out.line(f"{_helper(out, 'lazyten_proxy_fence')}();")
     out.line(out.dialect.barrier)
 
 
@@ -147,10 +147,10 @@ def with_matrices(out: GroupEmitter, item: MatrixFence | MatrixWait) -> None:
     out.line(f"{_helper(out, f'lazyten_matrix_{kind}')}();")
 
 
-def place_of_matrix(out: GroupEmitter, item: MatrixPlace) -> str:
+def matrix_descriptor(out: GroupEmitter, item: MatrixDescriptor) -> str:
     """Where a matrix is, as the instruction takes it."""
     sizes = ", ".join(str(n) for n in (item.width, item.apart))
-    return f"{_helper(out, 'lazyten_place')}({out.pointer(item.address)}, {sizes})"
+    return f"{_helper(out, 'lazyten_descriptor')}({out.pointer(item.address)}, {sizes})"
 
 
 def _helper(out: GroupEmitter, name: str) -> str:
@@ -169,9 +169,9 @@ def matrix(out: GroupEmitter, item: Matrix) -> None:
             name = out.names[initial]
             out.names[result] = name if name in out.variables else out.let("float", name)
             out.variables.add(out.names[result])
-        turned = ", ".join(str(int(turned)) for turned in item.turned)
+        transposed = ", ".join(str(int(transposed)) for transposed in item.transposed)
         given = ", ".join(out.names[v] for v in (*item.outs, *item.a, *item.b))
-        out.line(f"lazyten_mma_{item.core.name}<{turned}>({given});")
+        out.line(f"lazyten_mma_{item.core.name}<{transposed}>({given});")
         return
     for result, initial in zip(item.outs, item.c, strict=True):
         out.names[result] = out.let("float", out.names[initial])

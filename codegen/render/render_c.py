@@ -29,9 +29,9 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixDescriptor,
     MatrixFence,
     MatrixLoad,
-    MatrixPlace,
     MatrixWait,
     Shuffle,
     Splat,
@@ -53,7 +53,7 @@ from lazyten.codegen.render.group_text import (
     item_digit,
     load_matrices,
     matrix,
-    place_of_matrix,
+    matrix_descriptor,
     with_matrices,
 )
 from lazyten.codegen.render.vector_text import load_vector, store_vector
@@ -88,7 +88,7 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     kernel = dialect.grouped.format(group=function.group) if function.group else ""
     start = f"{kernel or dialect.kernel} {function_name(function.name)}("
     head = start + (",\n" + " " * len(start.splitlines()[-1])).join(params) + ") {"
-    swizzled = any(isinstance(i, MatrixPlace) for i in instructions_of(function.body))
+    swizzled = any(isinstance(i, MatrixDescriptor) for i in instructions_of(function.body))
     arrays = declared(function.arrays, dialect, swizzled)
     if asked_bytes(function.arrays, dialect):
         renderer.helpers.add(dialect.ask)
@@ -243,8 +243,8 @@ class _Renderer:
             return item_digit(item, self.function.group, self.dialect)
         if isinstance(item, Across):
             return across(self, item, self.function.group)
-        if isinstance(item, MatrixPlace):
-            return place_of_matrix(self, item)
+        if isinstance(item, MatrixDescriptor):
+            return matrix_descriptor(self, item)
         assert isinstance(item, Shuffle)
         lanes = [(item.first, i) if i < item.first.lanes else (item.second, i - item.first.lanes)
                  for i in item.order]

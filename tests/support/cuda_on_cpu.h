@@ -49,7 +49,7 @@ struct Copy { void *to; const void *from; unsigned size, bytes, batch; };
 struct Product {
   float (*decode)(uint32_t);
   uint64_t a, b;
-  bool turned_a, turned_b;
+  bool transposed_a, transposed_b;
   std::vector<float *> results;
 };
 struct Thread {
@@ -449,14 +449,14 @@ struct Matrix {
   const unsigned char *start;
   unsigned apart, eight;  // bytes from rows to their next parts, and from eight rows to the next
   unsigned mode;          // rows of 128, 64 or 32 bytes: 1, 2 or 3
-  bool turned;            // whether rows go along rows or columns of the matrix
-  Matrix(uint64_t at, bool turned)
+  bool transposed;        // whether rows go along rows or columns of the matrix
+  Matrix(uint64_t at, bool transposed)
       : start(places[at & 0x3fff]), apart((at >> 16 & 0x3fff) << 4), eight((at >> 32 & 0x3fff) << 4),
-        mode(at >> 62), turned(turned) {
+        mode(at >> 62), transposed(transposed) {
     if (mode == 0) mistake = "a matrix whose rows are not swizzled";
   }
   uint32_t operator()(unsigned row, unsigned k) const {
-    unsigned line = turned ? k : row, element = turned ? row : k, width = 256 >> mode;
+    unsigned line = transposed ? k : row, element = transposed ? row : k, width = 256 >> mode;
     uintptr_t at = (uintptr_t)start + line / 8 * eight + line % 8 * width
                    + element * 2 / width * apart + element * 2 % width;
     at ^= (at >> 7 & (width / 16 - 1)) << 4;
@@ -468,12 +468,12 @@ struct Matrix {
 
 // One runs when its threads wait for it. Until then its results are NaNs, and its operands may change.
 template <class... Results>
-static void multiply(float (*decode)(uint32_t), bool turned_a, bool turned_b, uint64_t a, uint64_t b,
-                     Results &...results) {
+static void multiply(float (*decode)(uint32_t), bool transposed_a, bool transposed_b, uint64_t a,
+                     uint64_t b, Results &...results) {
   Thread *self = current;
   if (!self->fenced) mistake = "a tensor core is used without a fence in front";
   if (!shown) mistake = "a tensor core reads what the last barrier has not shown it";
-  Product product = {decode, a, b, turned_a, turned_b, {&results...}};
+  Product product = {decode, a, b, transposed_a, transposed_b, {&results...}};
   for (float *d : product.results)
     if (self->in_flight.emplace(d, *d).second) *d = NAN;
   self->products.push_back(product);
@@ -481,7 +481,7 @@ static void multiply(float (*decode)(uint32_t), bool turned_a, bool turned_b, ui
 
 // D += A B of 64 rows and 16 steps: what one thread holds of D (PTX ISA, wgmma's fragment layouts).
 static void run(const Product &product, std::map<float *, float> &values) {
-  const Matrix a(product.a, product.turned_a), b(product.b, product.turned_b);
+  const Matrix a(product.a, product.transposed_a), b(product.b, product.transposed_b);
   unsigned first = current->number % 128 / 32 * 16 + lane() / 4, count = product.results.size() / 4;
   float rows[2][16], column[16];
   for (int k = 0; k < 32; ++k) rows[k / 16][k % 16] = product.decode(a(first + k / 16 * 8, k % 16));
@@ -515,11 +515,11 @@ static inline unsigned __cvta_generic_to_shared(const void *at) {
 }
 // (results, place of a, place of b), by all lanes of four warps; see wgmma.py.
 #define WGMMA(name, kind) \
-  template <int turned_a, int turned_b, class... T> \
+  template <int transposed_a, int transposed_b, class... T> \
   static void lazyten_mma_##name##kind(T &&...given) { \
     auto all = std::forward_as_tuple(given...); \
     [&]<size_t... I>(std::index_sequence<I...>) { \
-      cuda_on_cpu::multiply(cuda_on_cpu::from_##kind, turned_a, turned_b, \
+      cuda_on_cpu::multiply(cuda_on_cpu::from_##kind, transposed_a, transposed_b, \
                             std::get<sizeof...(I)>(all), std::get<sizeof...(I) + 1>(all), \
                             std::get<I>(all)...); \
     }(std::make_index_sequence<sizeof...(given) - 2>()); \
@@ -528,7 +528,7 @@ WGMMA(m64n64k16_, f16) WGMMA(m64n128k16_, f16) WGMMA(m64n256k16_, f16)
 WGMMA(m64n64k16_, bf16) WGMMA(m64n128k16_, bf16) WGMMA(m64n256k16_, bf16)
 #define lazyten_matrix_fence() (cuda_on_cpu::current->fenced = true)
 #define lazyten_matrix_wait() cuda_on_cpu::wait_for_products(__LINE__)
-#define lazyten_show_local() (cuda_on_cpu::current->shows = true)
+#define lazyten_proxy_fence() (cuda_on_cpu::current->shows = true)
 
 // ---- cp.async --------------------------------------------------------------------------------------
 

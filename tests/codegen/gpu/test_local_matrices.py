@@ -178,7 +178,7 @@ def run_text(driver: Any, source: str) -> bool:
     ("", None), ("lazyten_wait_1();", ""), ("lazyten_matrix_wait();", ""),
     ("__syncthreads();", "what the last barrier has not shown it"),
     ("lazyten_matrix_fence();", "without a fence in front"),
-    ("lazyten_show_local();", "what the last barrier has not shown it"),
+    ("lazyten_proxy_fence();", "what the last barrier has not shown it"),
 ])
 def test_the_stand_in_sees_what_is_missing(driver: Any, line: str, message: str | None) -> None:
     made = generate(SMALL, HOPPER)
@@ -212,7 +212,7 @@ def test_the_instructions_compile_for_hopper_alone(core: str) -> None:
 def test_copies_for_later_go_on_while_tensor_cores_compute() -> None:
     source = generate(SMALL, HOPPER).source
     body = source[source.index("for ("):]
-    order = ("lazyten_wait_1()", "lazyten_show_local()", "__syncthreads()",
+    order = ("lazyten_wait_1()", "lazyten_proxy_fence()", "__syncthreads()",
              "lazyten_matrix_fence()", f"lazyten_mma_{FIRST}", "lazyten_copy_16(",
              "lazyten_commit()", "lazyten_matrix_wait()")
     places = [body.index(line) for line in order]
