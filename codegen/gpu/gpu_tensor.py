@@ -49,9 +49,9 @@ class Costs(NamedTuple):
     latency: float
 
 
-BY_ITEMS = Costs(copy=2.0, beside=1.0, part=140.0, latency=460.0)
-"""Where items read local memory for tensor cores."""
-BY_CORES = Costs(copy=1.0, beside=0.7, part=32.0, latency=640.0)
+BY_ITEMS = Costs(2.0, 1.0, 140.0, 460.0)
+"""Copy, beside, part and latency where items read local memory for tensor cores."""
+BY_CORES = Costs(1.0, 0.7, 32.0, 640.0)
 """Where these read it by themselves, while copies go on."""
 
 

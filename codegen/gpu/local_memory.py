@@ -96,8 +96,8 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node], size
     """(the SINK reading what was `marked` from STAGEs, the ranges that copy).
 
     A STAGE holds what a group of `size` reads while all ranges stand still but for the 'local',
-    'unroll' and 'vector' ones and the reduction's ranges `inside`. swizzled: it is as tensor cores
-    want it that read local memory by themselves.
+    'unroll' and 'vector' ones and the reduction's ranges `inside`. swizzled: it is in rows as
+    tensor cores want them that read local memory by themselves.
     """
     found: dict[Node, Node] = {}
     copying: list[Node] = []
@@ -237,7 +237,7 @@ class _Layout:
 
     @staticmethod
     def of_swizzled(by_source: Sequence[Node], steps: Mapping[Node, int], itemsize: int,
-                  copied: bool) -> _Layout:
+                    copied: bool) -> _Layout:
         """The layout of a tensor core that reads local memory by itself. Rows are neighbours in the
         operand, if there are such, along one side of the instruction's matrix; the other side is
         that of neighbouring lines."""

@@ -64,7 +64,7 @@ class LocalMatrices(Memory, Accumulation):
         for tile in tiles:
             def products(so_far: list[Value], tile: Env = tile) -> list[Value]:
                 for step in steps:
-                    a, b = ([place(tile | step)] for _, place in sides)
+                    a, b = ([descriptor(tile | step)] for _, descriptor in sides)
                     so_far = self.build.matrix(core, a, b, so_far, transposed)
                 return so_far
             found.append(self._carry(node.dtype, Op.ADD, nest, 1, products, len(held)))
@@ -77,7 +77,7 @@ class LocalMatrices(Memory, Accumulation):
                 self.values[node, tuple(instance[r] for r in self.unrolled[node])] = result
 
     def _descriptors(self, core: TensorCore, side: Node,
-                digits: Digits) -> tuple[bool, Callable[[Env], Value]]:
+                     digits: Digits) -> tuple[bool, Callable[[Env], Value]]:
         """Whether an operand is transposed, and the descriptor of the matrix of an instance."""
         lines = lines_of(core, side, digits)
         if lines is None:
