@@ -87,10 +87,9 @@ class LocalMatrices(Memory, Accumulation):
         numbers = {core.range(d) for d in (*digits, *core.inner)}
         ranges = [r for r in self.unrolled[side] if r not in numbers]
         found = {}
-        for env in assignments(ranges):
+        for env in assignments(ranges):  # in which row a step is, is only then a sum of ranges
             start, = substitute([lines.start], {r: index(value) for r, value in env.items()})
-            start = self._known(simplify(start))
-            base, offset = self._sum(*affine(start), env)
+            base, offset = self._sum(*affine(simplify(start)), env)
             address = Address(self.arrays[stage], base, offset, (0, lines.last), is_local=True)
             size = core.takes.itemsize
             found[tuple(env.values())] = self.build.matrix_descriptor(

@@ -65,13 +65,6 @@ class Scopes(ABC):
 
     # ---- instances ----
 
-    def _known(self, made: Node) -> Node:
-        """An expression of the sink's ranges that was made since, as those under the sink are."""
-        for node, free in free_ranges(made).items():
-            if node not in self.free:
-                self.free[node], self.unrolled[node] = free, sorted_unrolled(free)
-        return made
-
     def _instances(self, node: Node) -> list[Env]:
         """Every assignment of the unrolled ranges that a node depends on."""
         return assignments(self.unrolled[node])
