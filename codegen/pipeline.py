@@ -177,14 +177,16 @@ def _share(job: Job, part: Part) -> Node:
 def _stage(job: Job, part: Part) -> Part:
     size, strides = part.group.size, part.group.strides
     inside = parts_of_groups(part.sink, part.decisions)
-    sink, copying = stage_in_local(part.sink, part.shared, inside, size)
+    sink, copying = stage_in_local(part.sink, part.shared, inside, size,
+                                   part.decisions.swizzled)
     return replace(part, sink=sink, group=group_of(sink, strides, size, copying))
 
 
 def _tensor(job: Job, part: Part) -> Part:
     tensors = tensors_of_groups(part.decisions)
     assert tensors is not None
-    sink, strides = with_matrices(part.sink, tensors), {**part.group.strides, **tensors.strides()}
+    sink = with_matrices(part.sink, tensors, parts_of_groups(part.sink, part.decisions))
+    strides = {**part.group.strides, **tensors.strides()}
     return replace(part, sink=sink, group=group_of(sink, strides, part.group.size))
 
 

@@ -28,7 +28,9 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixFence,
     MatrixLoad,
+    MatrixWait,
     Splat,
     Store,
     Value,
@@ -208,5 +210,5 @@ def _values(block: Block) -> Iterator[Value]:
             for carried in item.carried:
                 yield from (carried.phi, carried.final)
         elif not isinstance(item, Store | VectorLoad | VectorStore | Matrix | MatrixLoad
-                            | Barrier | Copy | Commit | Wait):
+                            | MatrixFence | MatrixWait | Barrier | Copy | Commit | Wait):
             yield item.out

@@ -66,6 +66,15 @@ warps keep busy.
   decisions ask for it, or where `set_float32_matmul_precision` lets it (`Kernel.tf32`, which a
   device without it never gets). In CUDA text an instruction is a function `lazyten_mma_NAME` with
   PTX in it, left out under `LAZYTEN_ON_CPU`; the tests define it in C++.
+- **Tensor cores that read local memory by themselves** (`TensorCore.is_local`, wgmma.py, of sm_90a)
+  get both factors from STAGEs, as descriptors (MatrixDescriptor). There a matrix is in rows of
+  128, 64 or 32 bytes, along the side that is neighbours in memory, so both sides of a product may
+  be transposed.
+  Copies write rows as wholes; `local_memory.py` swizzles their lines of 16 bytes, so that the
+  tensor core finds those of 8 rows in different banks. The part of the reduction that is in local
+  memory is written out, since nobody may touch the results between MatrixFence and MatrixWait.
+  Copies for a later iteration begin while the products run, which the iteration waits for
+  (`local_matrices.py`).
 - **16-bit floats** that a device has (`Target.halves`, native_half.py) are neither decoded by
   formulas nor computed in float32: half.py leaves their conversions and `+`, `-`, `*`, between
   BITCASTs of what is in memory. Text calls a function for each, which the dialect defines: PTX,
@@ -92,5 +101,6 @@ warps keep busy.
   `Generated.local`: what a launch asks for where the arrays of a group are more than a kernel may
   declare (`Dialect.most_declared`).
 
-Missing: vectors of masked loads, and wgmma.
+Missing: vectors of masked loads; wgmma of tf32, whose factors nobody would round, and with a factor
+in registers; copies by the GPU's TMA.
 """

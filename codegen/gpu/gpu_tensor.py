@@ -9,10 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations, product
+from typing import NamedTuple
 
 from lazyten.codegen.gpu.gpu_model import LOCAL_UNITS, REGISTERS
 from lazyten.codegen.gpu.local_memory import is_read_in_parts, most_copies
-from lazyten.codegen.gpu.tensor_tiles import core_for, divides
+from lazyten.codegen.gpu.tensor_tiles import are_read_from_local, cores_for, divides
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors
@@ -28,19 +29,30 @@ BUFFERS = (2, 3, 4)
 """Arrays that take turns, where local memory is filled by itself."""
 MOST_SUMS = 128
 """What an item holds of the results: half of the registers that it may have."""
-INSTRUCTION_UNITS = 4.0
 MATRICES_UNITS = 7.0
 """Reading four matrices at once."""
-COPY_UNITS = 2.0
-"""A byte that an item copies to local memory; as much again where it goes through registers."""
-PART_UNITS = 140.0
-"""What a group does besides for each part of the reduction: its barrier, what waits for it."""
-LATENCY_UNITS = 460.0
-"""Until a copy has come."""
 OTHER_REGISTERS = 60
 """What an item has besides its sums."""
 WARPS_EACH, LEAST_WARPS = 32, 5
 """Of `busy_warps`, those of one multiprocessor; so many compute as much as fewer would."""
+
+
+class Costs(NamedTuple):
+    """What a group does besides its products, in units of a warp. copy: a byte that an item copies
+    to local memory; as much again where it goes through registers. beside: of the shorter of
+    copies and products, what they take more than the longer. part: of each part of the reduction,
+    its barrier and what waits for it. latency: until a copy has come."""
+
+    copy: float
+    beside: float
+    part: float
+    latency: float
+
+
+BY_ITEMS = Costs(2.0, 1.0, 140.0, 460.0)
+"""Copy, beside, part and latency where items read local memory for tensor cores."""
+BY_CORES = Costs(1.0, 0.7, 32.0, 640.0)
+"""Where these read it by themselves, while copies go on."""
 
 
 def tensor_candidates(model: Model, rows: Sequence[Node],
@@ -48,13 +60,21 @@ def tensor_candidates(model: Model, rows: Sequence[Node],
     """Decisions and their units. numbers: of the loads that local memory can hold. float32
     would lose bits, and is given away only where the kernel says that it may."""
     totals = [n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE]
-    core = core_for(totals[0], model.target.tensor_cores) if len(totals) == 1 else None
-    if core is None or not (core.takes.is_half or model.tf32):
+    cores = cores_for(totals[0], model.target.tensor_cores) if len(totals) == 1 else []
+    for core in cores:
+        if core.takes.is_half or model.tf32:
+            yield from _candidates(model, core, totals[0], rows, numbers)
+
+
+def _candidates(model: Model, core: TensorCore, total: Node, rows: Sequence[Node],
+                numbers: dict[Node, int]) -> Iterator[tuple[Decisions, float]]:
+    """Those of one instruction."""
+    if core.is_local and not are_read_from_local(total, numbers):
         return
     for row, column in permutations(rows, 2):
-        for inner in totals[0].src[1:]:
+        for inner in total.src[1:]:
             tensors = Tensors(core, row, column, inner)
-            if divides(totals[0], tensors, model.free):
+            if divides(total, tensors, model.free):
                 for shape in product(WARPS, TILES, DEPTHS):
                     yield from _candidate(model, tensors, rows, numbers, *shape)
 
@@ -74,7 +94,8 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
     sides = [r * w * t for r, w, t in zip(core.shape, warps, tile, strict=False)]
     size = core.warp * math.prod(warps)
     copies = [-(-side * part // size) for side in sides]
-    memory = sum(sides) * part * core.takes.itemsize * 5 // 4
+    gaps = 1 if core.is_local else 5 / 4
+    memory = int(sum(sides) * part * core.takes.itemsize * gaps)
     if (sides[0] > row.arg.extent or sides[1] > column.arg.extent or part > inner.arg.extent
             or size > model.target.work_group or memory > model.target.local_memory
             or max(copies) > most_copies(core.takes.itemsize)
@@ -100,19 +121,22 @@ def _candidate(model: Model, tensors: Tensors, rows: Sequence[Node], numbers: di
 def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[Node, int],
            copies: Sequence[int], depth: int, memory: int) -> float:
     """Units of all warps. Groups on a multiprocessor compute while others wait; fitted to some
-    two hundred products that were measured on an H200."""
+    two hundred and forty products that were measured on an H200."""
+    costs = BY_CORES if core.is_local else BY_ITEMS
     p, q = (dict(decisions.tile).get(r, 1) for r in blocks)
     buffers = max((s.buffers for s in decisions.staged), default=1)
-    copied = sum(copies) * core.takes.itemsize * COPY_UNITS * (1 if buffers > 1 else 2)
-    each = depth * (p * q * INSTRUCTION_UNITS + _load_units(core, p, q)) + copied + PART_UNITS
+    copied = sum(copies) * core.takes.itemsize * costs.copy * (1 if buffers > 1 else 2)
+    products = depth * (p * q * core.units + _load_units(core, p, q))
+    each = max(products, copied) + min(products, copied) * costs.beside + costs.part
     warps, groups = (math.prod(n) for n in (
         (n for _, n in decisions.local),
         (-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)))
     registers = (p * q * core.size(core.c) + OTHER_REGISTERS) * core.warp * warps
+    warps *= core.warp // model.target.warp
     multiprocessors = max(model.target.busy_warps // WARPS_EACH, 1)
     beside = max(min(REGISTERS // registers, model.target.local_memory // max(buffers * memory, 1),
                      -(-groups // multiprocessors)), 1)
-    waits = 4 * LATENCY_UNITS / (max(buffers - 1, 0.5) * beside)
+    waits = 4 * costs.latency / (max(buffers - 1, 0.5) * beside)
     rounds = -(-groups // (multiprocessors * beside))
     own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
     parts = math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
@@ -123,6 +147,8 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
 def _load_units(core: TensorCore, rows: int, columns: int) -> float:
     """Reading the operands of so many instructions beside each other."""
     units = 0.0
+    if core.is_local:
+        return units
     for count, digits, whole in ((rows, core.a, True), (columns, core.b, core.in_word > 1)):
         elements = count * core.size(digits)
         units += (elements / core.in_word / 4 * MATRICES_UNITS if core.row and whole

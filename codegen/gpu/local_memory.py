@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial, reduce
 
 from lazyten.codegen.instructions.congruence import congruence_of
 from lazyten.codegen.instructions.vector_access import (
@@ -33,6 +34,8 @@ LOCAL_SLOT = 1 << 20
 """From here on are the argument numbers of operands that are going to be in local memory."""
 MOST_COPIES = 32
 """Instructions by which an item copies a part of an operand."""
+SWIZZLED = (128, 64, 32)
+"""Bytes of rows whose lines of 16 bytes change places, for tensor cores that read local memory."""
 COPIES = 1 << 21
 """What the order of the ranges that copy to local memory begins with."""
 
@@ -88,12 +91,13 @@ def marked(sink: Node, staged: Sequence[Staged]) -> Node:
     return rewrite([sink], lambda n: None, others)[0] if others else sink
 
 
-def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
-                   size: int) -> tuple[Node, list[Node]]:
+def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node], size: int,
+                   swizzled: bool = False) -> tuple[Node, list[Node]]:
     """(the SINK reading what was `marked` from STAGEs, the ranges that copy).
 
     A STAGE holds what a group of `size` reads while all ranges stand still but for the 'local',
-    'unroll' and 'vector' ones and the reduction's ranges `inside`.
+    'unroll' and 'vector' ones and the reduction's ranges `inside`. swizzled: it is in rows as
+    tensor cores want them that read local memory by themselves.
     """
     found: dict[Node, Node] = {}
     copying: list[Node] = []
@@ -103,7 +107,7 @@ def stage_in_local(sink: Node, staged: Sequence[Staged], inside: Set[Node],
         if number >= 0:
             chosen = staged[number]
             ahead = _loop_around(load, inside, nests) if chosen.buffers > 1 else None
-            layout = _Layout.of(load, inside, ahead is not None, nests)
+            layout = _Layout.of(load, inside, ahead is not None, nests, swizzled)
             source = make(Op.LOAD, load.dtype, (chosen.load.src[0], *load.src[1:]))
             stage, item = layout.filled(source, number, size)
             copying.append(item)
@@ -156,7 +160,7 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
         return [simplify(node) for node in pair]
     first = [node for i in range(buffers - 1) for node in at(index(i))]
     later = at(elementwise(Op.ADD, ahead, index(buffers - 1)))
-    arg = LocalArray(stage.arg.number, buffers * size, buffers)
+    arg = stage.arg._replace(size=buffers * size, buffers=buffers)
     made = make(Op.STAGE, stage.dtype, (*first, *later, *own), arg)
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 
@@ -179,12 +183,21 @@ def array_sizes(sink: Node, size: int) -> list[tuple[int, int, int]]:
     return found + [(1, 1, size * max(dtype.itemsize, 4)) for dtype in shared]
 
 
+def _times(node: Node, factor: int) -> Node:
+    return elementwise(Op.MUL, node, index(factor))
+
+
+def _digit(node: Node, step: int, count: int) -> Node:
+    """node // step % count."""
+    return elementwise(Op.MOD, elementwise(Op.IDIV, node, index(step)), index(count))
+
+
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """dims: the ranges of a tile, slowest first, as its array has them. by_source: the same, as
     they are in the operand: the last are neighbours there. row: how many of dims, the last ones,
     are a row. copied: whether it is copied without going through registers. gap: bytes between
-    rows."""
+    rows. swizzled: it is in swizzled rows, for tensor cores that read local memory."""
 
     dims: tuple[Node, ...]
     by_source: tuple[Node, ...]
@@ -192,9 +205,11 @@ class _Layout:
     row: int
     copied: bool
     gap: int = MOST_BYTES
+    swizzled: bool = False
 
     @staticmethod
-    def of(load: Node, inside: Set[Node], copied: bool, nests: Sequence[Set[Node]]) -> _Layout:
+    def of(load: Node, inside: Set[Node], copied: bool, nests: Sequence[Set[Node]],
+           swizzled: bool) -> _Layout:
         """How the tile that `load` reads is laid out. Elements that are too small to be `copied`
         one by one are in the operand's order, and so are a tensor core's: items that read words
         of its matrices have neighbours along a row, and of a few rows of the reduction."""
@@ -205,6 +220,8 @@ class _Layout:
         terms, _ = affine(load.src[1])
         steps = {r: abs(terms.get(r, 0)) or load.src[0].arg.size for r in dims}
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
+        if swizzled:
+            return _Layout.of_swizzled(by_source, steps, load.dtype.itemsize, copied)
         for_matrix = sum(r.arg.kind == "vector" for r in dims) > 1
         if for_matrix or copied and load.dtype.itemsize < LEAST_COPY:
             row, run = 0, 1
@@ -218,11 +235,30 @@ class _Layout:
         return _Layout(tuple(dims), tuple(by_source), load.dtype.itemsize, len(dims) - apart,
                        copied)
 
+    @staticmethod
+    def of_swizzled(by_source: Sequence[Node], steps: Mapping[Node, int], itemsize: int,
+                    copied: bool) -> _Layout:
+        """The layout of a tensor core that reads local memory by itself. Rows are neighbours in the
+        operand, if there are such, along one side of the instruction's matrix; the other side is
+        that of neighbouring lines."""
+        other, last = (r for r in by_source if r.arg.kind == "vector")
+        row, run = 0, 1
+        while row < len(by_source) and by_source[-1 - row] is not other \
+                and steps[by_source[-1 - row]] == run:
+            run *= by_source[-1 - row].arg.extent
+            row += 1
+        line = by_source[len(by_source) - row:] if row and by_source[-1] is last else [last]
+        rest = [r for r in by_source if r is not other and r not in line]
+        return _Layout((*rest, other, *line), tuple(by_source), itemsize, len(line), copied,
+                       swizzled=True)
+
     def place(self) -> Node:
         """The position in the array, over the dims. Rows that neighbours in the operand are in are
         padded, to an odd number of elements or vectors, so that they are in different banks."""
         if not self.dims:  # one element
             return index(0)
+        if self.swizzled:
+            return self._swizzled_place()
         apart = len(self.dims) - self.row
         row = math.prod(r.arg.extent for r in self.dims[apart:])
         lanes = self.dims[-1].arg.extent if self.dims[-1].arg.kind == "vector" else 1
@@ -235,6 +271,34 @@ class _Layout:
         rows = flatten(sizes[:apart], parts[:apart])
         columns = flatten(sizes[apart:], parts[apart:])
         return simplify(elementwise(Op.ADD, elementwise(Op.MUL, rows, index(row + gap)), columns))
+
+    def _swizzled_rows(self) -> tuple[int, int]:
+        """(elements of a row that stays together: the most of 128, 64 and 32 bytes, lines)."""
+        apart = len(self.dims) - self.row
+        lines, elements = (math.prod(r.arg.extent for r in part)
+                           for part in (self.dims[:apart], self.dims[apart:]))
+        width = next(n for n in SWIZZLED if elements * self.itemsize % n == 0) // self.itemsize
+        return width, lines
+
+    def _swizzled_place(self) -> Node:
+        """The same in rows of 128, 64 or 32 bytes, one of each line, then their next ones. Lines
+        of 16 bytes in a row change places by the number of the 128 bytes that it is in, as the
+        tensor core has it: bits 4 to 6 of an address are those and bits 7 to 9, without carry."""
+        apart = len(self.dims) - self.row
+        sizes, parts = [r.arg.extent for r in self.dims], list(self.dims)
+        line, element = (flatten(sizes[part], parts[part])
+                         for part in (slice(apart), slice(apart, None)))
+        width, lines = self._swizzled_rows()
+        chunk = MOST_BYTES // self.itemsize
+        count = width // chunk
+        number = _digit(element, chunk, count)
+        turn = _digit(line, SWIZZLED[0] // (width * self.itemsize), count)
+        swapped = [_times(_digit(elementwise(
+            Op.ADD, _digit(number, 1 << bit, 2), _digit(turn, 1 << bit, 2)), 1, 2), chunk << bit)
+            for bit in range(count.bit_length() - 1)]
+        terms = [_times(elementwise(Op.IDIV, element, index(width)), width * lines),
+                 _times(line, width), *swapped, elementwise(Op.MOD, element, index(chunk))]
+        return simplify(reduce(partial(elementwise, Op.ADD), terms))
 
     def filled(self, source: Node, number: int, size: int) -> tuple[Node, Node]:
         """(a STAGE that all items of a group fill, neighbours in the operand by neighbours, the
@@ -259,6 +323,10 @@ class _Layout:
         value, place = substitute([source, self.place()], digits)
         last, = substitute([self.place()], {r: index(r.arg.extent - 1) for r in self.dims})
         arg = LocalArray(number, int(simplify(last).value) + 1)
+        if self.swizzled:
+            wide, lines = self._swizzled_rows()
+            size = math.prod(r.arg.extent for r in self.dims)
+            arg = LocalArray(number, size, width=wide, apart=wide * lines)
         sources = (simplify(value), simplify(place), *own)
         return make(Op.STAGE, value.dtype, sources, arg), item
 

@@ -5,7 +5,7 @@ MATRIX nodes over what one item holds.
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 
 from lazyten.codegen.model.decisions import Tensors
 from lazyten.codegen.targets.tensor_cores import TABLE, TensorCore
@@ -25,12 +25,19 @@ def operands(total: Node) -> tuple[Node, Node] | None:
     return (a, b) if a.dtype is b.dtype else None
 
 
-def core_for(total: Node, names: Sequence[str]) -> TensorCore | None:
-    """The first instruction of these names that takes the factors of a sum of products."""
+def cores_for(total: Node, names: Sequence[str]) -> list[TensorCore]:
+    """The instructions of these names that take the factors of a sum of products."""
     factors = operands(total)
     if factors is None or total.dtype not in (factors[0].dtype, dt.float32):
-        return None
-    return next((TABLE[n] for n in names if TABLE[n].takes is factors[0].dtype), None)
+        return []
+    return [TABLE[n] for n in names if TABLE[n].takes is factors[0].dtype]
+
+
+def are_read_from_local(total: Node, loads: Container[Node]) -> bool:
+    """Whether both factors of a sum of products are some of these loads, as an instruction needs
+    them that reads local memory by itself."""
+    factors = operands(total)
+    return factors is not None and all(f in loads for f in factors)
 
 
 def divides(total: Node, tensors: Tensors, free: Mapping[Node, frozenset[Node]]) -> bool:
@@ -43,9 +50,11 @@ def divides(total: Node, tensors: Tensors, free: Mapping[Node, frozenset[Node]])
     return sorted(has) == [(False, True, True), (True, False, True)]
 
 
-def with_matrices(sink: Node, tensors: Tensors) -> Node:
+def with_matrices(sink: Node, tensors: Tensors, parts: Set[Node]) -> Node:
     """The SINK with a MATRIX in the place of its ACCUMULATE; rows, columns and the reduction have
-    'vector' ranges of the instruction's extents."""
+    'vector' ranges of the instruction's extents. parts: the reduction's ranges that a group has in
+    local memory: an instruction that reads that by itself is written out for them, since items
+    may do nothing with the results between."""
     core = tensors.core
     row, column, inner = (
         next(n for n in ranges_of([sink]) if n.arg.kind == "vector"
@@ -56,9 +65,12 @@ def with_matrices(sink: Node, tensors: Tensors) -> Node:
     assert factors is not None
     a, b = factors if row in ranges_of([factors[0]]) else factors[::-1]
     between = {inner: core.at(core.inner)}
+    if core.is_local:
+        between |= {r: make(Op.RANGE, r.dtype, (), r.arg._replace(kind="unroll"))
+                    for r in parts if r in total.src[1:] and r is not inner}
     a, = substitute([a], {row: core.at(core.rows), **between})
     b, = substitute([b], {column: core.at(core.columns), **between})
-    loops = (r for r in total.src[1:] if r is not inner)
+    loops = (between.get(r, r) for r in total.src[1:] if r is not inner)
     own = (core.range(d) for d in core.c)
     matrix = make(Op.MATRIX, total.dtype, (*simplify_all([a, b]), *own, *loops), core)
     stores = rewrite([sink], lambda n: None,

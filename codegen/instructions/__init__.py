@@ -12,6 +12,8 @@ Files, in reading order:
 - memory.py: Where linearize reads and writes: addresses, and the loads that they are made for.
 - staging.py: How linearize fills arrays in the local memory of a group: STAGEs.
 - accumulation.py: How linearize runs the loops of reductions: ACCUMULATE.
+- local_matrices.py: How linearize multiplies by tensor cores that read local memory by themselves,
+  while items go on.
 - matrices.py: How linearize multiplies by tensor cores: the loops of a MATRIX, and what items hold
   of operands.
 - linearize.py: LOOP expressions become instructions in nested loops.

@@ -18,6 +18,7 @@ from lazyten.codegen.instructions.instructions import (
     Lanes,
     Load,
     Matrix,
+    MatrixDescriptor,
     MatrixLoad,
     Shuffle,
     Splat,
@@ -139,12 +140,20 @@ class Builder:
         return out
 
     def matrix(self, core: TensorCore, a: Sequence[Value], b: Sequence[Value],
-               c: Sequence[Value]) -> list[Value]:
+               c: Sequence[Value], transposed: Sequence[bool] = ()) -> list[Value]:
         """c + a @ b; see Matrix."""
         block = self.deepest([*a, *b, *c])
         outs = [self.value(v.dtype, 1, block) for v in c]
-        block.items.append(Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c)))
+        block.items.append(
+            Matrix(tuple(outs), core, tuple(a), tuple(b), tuple(c), tuple(transposed)))
         return outs
+
+    def matrix_descriptor(self, address: Address, width: int, apart: int, filled: Value) -> Value:
+        """Where a matrix is in local memory, once it is `filled`; see MatrixDescriptor."""
+        block = self.deepest([filled] if address.base is None else [filled, address.base])
+        out = self.value(dt.uint64, 1, block)
+        block.items.append(MatrixDescriptor(out, address, width, apart))
+        return out
 
     def load_matrices(self, address: Address, count: int, transposed: bool,
                       filled: Value) -> list[Value]:

@@ -170,13 +170,38 @@ class Across:
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """outs = c + a @ b by the tensor cores; each is what one item of a warp holds. a, b: elements,
-    or words of 32 bits in which they are."""
+    or words of 32 bits in which they are, or one MatrixDescriptor each. transposed: of those,
+    whether their lines are not along the reduction. With MatrixDescriptors outs are there after a
+    MatrixWait, and c is used no more."""
 
     outs: tuple[Value, ...]
     core: TensorCore
     a: tuple[Value, ...]
     b: tuple[Value, ...]
     c: tuple[Value, ...]
+    transposed: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixDescriptor:
+    """out = where a matrix is in local memory, for a tensor core that reads it there: in swizzled
+    rows of `width` bytes, from `address` on, whose offsets are of the first and the last element.
+    apart: bytes from rows to the next rows of the same lines (PTX's leading dimension)."""
+
+    out: Value
+    address: Address
+    width: int
+    apart: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixFence:
+    """Before the first Matrix of MatrixDescriptors: what items wrote to its c is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixWait:
+    """All such Matrix instructions of the warp are done, and have read local memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +218,10 @@ class MatrixLoad:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All items of the group come here before any goes on; what they stored locally is seen."""
+    """All items of the group come here before any goes on; what they stored locally is seen.
+    to_cores: by tensor cores that read local memory by themselves, too."""
+
+    to_cores: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +294,8 @@ class Loop:
 
 
 Instruction = (Constant | Lanes | Splat | Compute | Load | Store | VectorLoad | VectorStore
-               | Horizontal | WorkItem | Across | Matrix | MatrixLoad | Barrier | Copy | Commit
-               | Wait | Shuffle | Loop)
+               | Horizontal | WorkItem | Across | Matrix | MatrixLoad | MatrixDescriptor
+               | MatrixFence | MatrixWait | Barrier | Copy | Commit | Wait | Shuffle | Loop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,5 +376,5 @@ def _format(item: Instruction) -> str:
         return f"{_result(item.out)} = {item.op.name} {' '.join(map(_name, item.args))}"
     fields = [getattr(item, f) for f in item.__slots__ if f != "out"]
     out = f"{_result(item.out)} = " if hasattr(item, "out") else ""
-    words = (_name(value) for value in fields if value is not None)
+    words = (_name(value) for value in fields if value is not None and value is not False)
     return " ".join([f"{out}{type(item).__name__}", *words])

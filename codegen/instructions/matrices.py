@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from lazyten.codegen.instructions.accumulation import Accumulation
 from lazyten.codegen.instructions.congruence import congruence_of
 from lazyten.codegen.instructions.instructions import Address, Value
-from lazyten.codegen.instructions.memory import Memory
+from lazyten.codegen.instructions.local_matrices import LocalMatrices
 from lazyten.codegen.instructions.scopes import Env, assignments
 from lazyten.codegen.instructions.vector_access import MOST_BYTES
 from lazyten.codegen.targets.tensor_cores import TensorCore
@@ -40,16 +39,19 @@ class Rows(NamedTuple):
     offset: int
 
 
-class Matrices(Memory, Accumulation):
+class Matrices(LocalMatrices):
     """Emits MATRIX nodes."""
 
     def _multiply(self, node: Node) -> None:
         """The loops of a MATRIX, with the elements of the result that an item holds carried."""
         self.done.add(node)
-        a, b, first, second, *ranges = node.src
-        nest = self._nest(node, ranges)
-        held = assignments([first, second])
-        tiles = assignments(r for r in self.unrolled[node] if r not in (first, second))
+        if node.arg.is_local:
+            self._multiply_in_local(node)
+            return
+        (a, b), parts = node.src[:2], node.src[2:2 + len(node.arg.c)]
+        nest = self._nest(node, node.src[2 + len(parts):])
+        held = assignments(parts)
+        tiles = assignments(r for r in self.unrolled[node] if r not in parts)
         sides = [self._operand(node.arg, side, tiles) for side in (a, b)]
         found = []
         for tile in tiles:

@@ -24,7 +24,10 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixDescriptor,
+    MatrixFence,
     MatrixLoad,
+    MatrixWait,
     Store,
     Value,
     VectorLoad,
@@ -60,7 +63,8 @@ def _offsets_of(function: Function) -> dict[Value, Bounds]:
 def _addresses(item: Instruction) -> tuple[Address, ...]:
     if isinstance(item, Copy):
         return item.target, item.source
-    return (item.address,) if isinstance(item, Load | MatrixLoad | Store) else ()
+    return (item.address,) if isinstance(item, Load | MatrixLoad | MatrixDescriptor | Store) \
+        else ()
 
 
 class _Narrowing:
@@ -83,7 +87,7 @@ class _Narrowing:
     def _item(self, item: Instruction, out: Block) -> Instruction:
         if isinstance(item, Loop):
             return self._loop(item, out)
-        if isinstance(item, Barrier | Matrix | Commit | Wait):
+        if isinstance(item, Barrier | Matrix | MatrixFence | MatrixWait | Commit | Wait):
             return item
         if isinstance(item, Copy):
             return replace(item, target=self._address(item.target, out),
@@ -92,7 +96,7 @@ class _Narrowing:
             mask = None if item.mask is None else self._whole(item.mask, out)
             return replace(item, address=self._address(item.address, out),
                            value=self._whole(item.value, out), mask=mask)
-        if isinstance(item, Load | MatrixLoad):
+        if isinstance(item, Load | MatrixLoad | MatrixDescriptor):
             return replace(item, address=self._address(item.address, out))
         if isinstance(item, Constant | WorkItem):
             return replace(item, out=self._defined(item.out, _own_bounds(item)))

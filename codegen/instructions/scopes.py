@@ -31,6 +31,7 @@ class Scopes(ABC):
         self.outer: dict[Block, tuple[Node, Block]] = {}
         self.free = free_ranges(sink)
         self.loaded = _loaded(sink)
+        self.to_cores = any(n.op is Op.MATRIX and n.arg.is_local for n in self.free)
         unrolled = {free: sorted_unrolled(free) for free in set(self.free.values())}
         self.unrolled = {n: unrolled[free] for n, free in self.free.items()}
         self.counter: dict[Node, Value] = {}

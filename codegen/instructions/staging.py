@@ -52,7 +52,7 @@ class Staging(Memory):
             self._first_copies(ahead, self.outer[block][1])
             block.items.append(Wait(ahead[0].arg.buffers - 2))
         if any(r.arg.kind != "parallel" and is_loop(r) for r in self.free[nodes[0]]):
-            block.items.append(Barrier())
+            block.items.append(Barrier(self.to_cores))
         if ahead:
             self._later_copies(ahead, block)
         nodes = [n for n in nodes if n.arg.buffers == 1]
@@ -64,7 +64,7 @@ class Staging(Memory):
             for env in assignments(sorted_unrolled(own)):
                 address = self._address(node, place, env, 1)
                 self.build.store(block, Store(address, self._value(value, env)))
-        block.items.append(Barrier())
+        block.items.append(Barrier(self.to_cores))
 
     def _first_copies(self, nodes: Sequence[Node], block: Block) -> None:
         """What the first iterations of a loop read, in the block around it, a batch for each."""

@@ -25,6 +25,7 @@ from lazyten.codegen.instructions.instructions import (
     Instruction,
     Load,
     Loop,
+    MatrixFence,
     MatrixLoad,
     Store,
     Value,
@@ -164,7 +165,8 @@ def _runs(items: Sequence[Instruction]) -> Iterable[list[int]]:
         if isinstance(item, Store) and item.combiner is None and \
                 _is_scalar(item.value, item.address):
             key = _place(item.address), item.mask
-        touches = isinstance(item, Store | Barrier | Copy | Loop | Across | MatrixLoad) or \
+        touches = isinstance(item, Store | Barrier | Copy | Loop | Across | MatrixLoad
+                             | MatrixFence) or \
             isinstance(item, Load) and item.address.is_local
         if touches and key not in stores:
             found += stores.values()

@@ -44,10 +44,11 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
         elif node.op is Op.ACCUMULATE:
             free[node] = free[node.src[0]] - frozenset(node.src[1:])
         elif node.op is Op.MATRIX:
-            a, b, first, second, *loops = node.src
+            (a, b), own = node.src[:2], node.src[2:2 + len(node.arg.c)]
             inner = {r for r in free[a] | free[b]
-                     if r.arg.kind == "unroll" and r.arg.order[0] == first.arg.order[0]}
-            free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | {first, second}
+                     if r.arg.kind == "unroll" and r.arg.order[0] == own[0].arg.order[0]}
+            loops = node.src[2 + len(own):]
+            free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | frozenset(own)
         elif node.op is Op.STAGE:
             filled = 2 * node.arg.buffers
             free[node] = (empty.union(*(free[s] for s in node.src[:filled]))

@@ -73,6 +73,11 @@ class Decisions:
         """Steps of each range that one vector, or one instruction of a tensor core, takes."""
         return dict(self.lanes) | (self.tensor.widths() if self.tensor is not None else {})
 
+    @property
+    def swizzled(self) -> bool:
+        """Whether local memory is as tensor cores want it that read it by themselves."""
+        return self.tensor is not None and self.tensor.core.is_local
+
     def __str__(self) -> str:
         parts = [f"{name}({', '.join(f'{range_name(r)}:{n}' for r, n in chosen)})"
                  for name, chosen in (("tile", self.tile), ("unroll", self.unroll),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lazyten.codegen.gpu.local_memory import is_read_in_parts
-from lazyten.codegen.gpu.tensor_tiles import core_for, divides
+from lazyten.codegen.gpu.tensor_tiles import are_read_from_local, cores_for, divides
 from lazyten.codegen.loops.ranges import is_update
 from lazyten.codegen.model.decisions import Decisions, range_name
 from lazyten.codegen.optimize.optimize import digits_of, local_arrays
@@ -119,12 +119,16 @@ def _tensor_problems(decisions: Decisions, sink: Node, free: Mapping[Node, froze
     if tensors.core.name not in target.tensor_cores:
         yield part, f"this target has {', '.join(target.tensor_cores) or 'no tensor cores'}"
     totals = [n for n in toposort([sink]) if n.op is Op.ACCUMULATE]
-    if len(totals) != 1 or core_for(totals[0], [tensors.core.name]) is None:
+    if len(totals) != 1 or not cores_for(totals[0], [tensors.core.name]):
         yield part, ("only a kernel whose one reduction is a sum of products of two "
                      f"{tensors.core.takes.name} can use it")
     elif not divides(totals[0], tensors, free):
         yield part, ("one factor depends on the rows and not on the columns, the other on the "
                      "columns and not on the rows, both on the reduction")
+    elif tensors.core.is_local and not are_read_from_local(
+            totals[0], {s.load for s in decisions.staged if s.local}):
+        yield part, ("it reads both factors from local memory: they must be operands as they are, "
+                     "with stage(..., local)")
     own = {r for total in totals for r in total.src[1:]}
     if any(r in own for r, _ in (*decisions.local, *decisions.unroll)):
         yield part, "its reduction has no work items or accumulators of its own"

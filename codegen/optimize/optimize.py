@@ -72,7 +72,8 @@ def local_arrays(sink: Node, decisions: Decisions) -> list[tuple[int, int, int]]
     size = digits_of(sink, decisions)[1]
     made = apply(marked(sink, local), decisions)
     inside = parts_of_groups(made, decisions)
-    return array_sizes(stage_in_local(made, local, inside, size)[0], size)
+    made, _ = stage_in_local(made, local, inside, size, decisions.swizzled)
+    return array_sizes(made, size)
 
 
 def digits_of(sink: Node, decisions: Decisions) -> tuple[dict[Node, int], int]:

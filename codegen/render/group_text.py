@@ -11,16 +11,23 @@ from typing import Protocol
 from lazyten.codegen.instructions.instructions import (
     Across,
     Address,
+    Barrier,
     Matrix,
+    MatrixDescriptor,
+    MatrixFence,
     MatrixLoad,
+    MatrixWait,
     Value,
     WorkItem,
 )
-from lazyten.codegen.instructions.vector_access import whole_accesses
+from lazyten.codegen.instructions.vector_access import MOST_BYTES, whole_accesses
 from lazyten.codegen.render.c_ops import ROWS, Emitter, element_type, type_name
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
+
+PATTERN = 1024
+"""Bytes after which the swizzling of rows begins anew."""
 
 
 class GroupEmitter(Emitter, Protocol):
@@ -29,6 +36,7 @@ class GroupEmitter(Emitter, Protocol):
     names: dict[Value, str]
     depth: int
     helpers: set[str]
+    variables: set[str]
 
     def line(self, text: str) -> None:
         """Append a line."""
@@ -37,10 +45,12 @@ class GroupEmitter(Emitter, Protocol):
         """To the first element at an address."""
 
 
-def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect) -> list[str]:
-    """The lines that declare the arrays of a group."""
+def declared(arrays: Sequence[tuple[DType, int]], dialect: Dialect, swizzled: bool) -> list[str]:
+    """The lines that declare the arrays of a group. Those of swizzled rows are whole patterns, and
+    begin where one does."""
     if not asked_bytes(arrays, dialect):
-        return [f"  {dialect.local}{element_type(dtype)} l{number}[{size}];"
+        local = dialect.local.format(alignment=PATTERN if swizzled else MOST_BYTES)
+        return [f"  {local}{element_type(dtype)} l{number}[{size}];"
                 for number, (dtype, size) in enumerate(arrays)]
     lines, start = [], 0
     for number, (dtype, size) in enumerate(arrays):
@@ -124,9 +134,45 @@ def _lanes(group: int, dialect: Dialect) -> str:
     return f"{(1 << min(group, dialect.warp)) - 1:#x}u"
 
 
+def barrier(out: GroupEmitter, item: Barrier) -> None:
+    """The lines at which the items of a group wait for each other."""
+    if item.to_cores:
+        out.line(f"{_helper(out, 'lazyten_proxy_fence')}();")
+    out.line(out.dialect.barrier)
+
+
+def with_matrices(out: GroupEmitter, item: MatrixFence | MatrixWait) -> None:
+    """The line of one of these instructions."""
+    kind = "fence" if isinstance(item, MatrixFence) else "wait"
+    out.line(f"{_helper(out, f'lazyten_matrix_{kind}')}();")
+
+
+def matrix_descriptor(out: GroupEmitter, item: MatrixDescriptor) -> str:
+    """Where a matrix is, as the instruction takes it."""
+    sizes = ", ".join(str(n) for n in (item.width, item.apart))
+    return f"{_helper(out, 'lazyten_descriptor')}({out.pointer(item.address)}, {sizes})"
+
+
+def _helper(out: GroupEmitter, name: str) -> str:
+    """The name of a function of the dialect, which the program is going to have."""
+    out.helpers.add(dict(out.dialect.functions)[name])
+    return name
+
+
 def matrix(out: GroupEmitter, item: Matrix) -> None:
-    """Lines that call the function of a tensor core's instruction."""
+    """Lines that call the function of a tensor core's instruction. One that reads local memory by
+    itself adds to the variables where c is, which nobody else needs: a copy would be made before it
+    is done."""
     out.helpers.add(item.core.function)
+    if item.core.is_local:
+        for result, initial in zip(item.outs, item.c, strict=True):
+            name = out.names[initial]
+            out.names[result] = name if name in out.variables else out.let("float", name)
+            out.variables.add(out.names[result])
+        transposed = ", ".join(str(int(transposed)) for transposed in item.transposed)
+        given = ", ".join(out.names[v] for v in (*item.outs, *item.a, *item.b))
+        out.line(f"lazyten_mma_{item.core.name}<{transposed}>({given});")
+        return
     for result, initial in zip(item.outs, item.c, strict=True):
         out.names[result] = out.let("float", out.names[initial])
     words = [_words(out, values, item.core.in_word) for values in (item.a, item.b)]

@@ -29,7 +29,10 @@ from lazyten.codegen.instructions.instructions import (
     Load,
     Loop,
     Matrix,
+    MatrixDescriptor,
+    MatrixFence,
     MatrixLoad,
+    MatrixWait,
     Shuffle,
     Splat,
     Store,
@@ -45,10 +48,13 @@ from lazyten.codegen.render.c_ops import ROWS, convert, element_type, lane, lite
 from lazyten.codegen.render.group_text import (
     across,
     asked_bytes,
+    barrier,
     declared,
     item_digit,
     load_matrices,
     matrix,
+    matrix_descriptor,
+    with_matrices,
 )
 from lazyten.codegen.render.vector_text import load_vector, store_vector
 from lazyten.codegen.targets.dialect import Dialect
@@ -82,7 +88,8 @@ def render(function: Function, dialect: Dialect) -> tuple[str, tuple[str, ...]]:
     kernel = dialect.grouped.format(group=function.group) if function.group else ""
     start = f"{kernel or dialect.kernel} {function_name(function.name)}("
     head = start + (",\n" + " " * len(start.splitlines()[-1])).join(params) + ") {"
-    arrays = declared(function.arrays, dialect)
+    swizzled = any(isinstance(i, MatrixDescriptor) for i in instructions_of(function.body))
+    arrays = declared(function.arrays, dialect, swizzled)
     if asked_bytes(function.arrays, dialect):
         renderer.helpers.add(dialect.ask)
     declares = [*dialect.head, *(dialect.float64 if renderer.uses_float64 else ()),
@@ -101,6 +108,7 @@ class _Renderer:
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.constants: dict[str, Scalar] = {}
+        self.variables: set[str] = set()
         self.types: set[str] = set()
         self.helpers: set[str] = set()
         self.uses_float64 = any(dtype is dt.float64 for dtype, _ in function.params)
@@ -151,11 +159,13 @@ class _Renderer:
             elif isinstance(item, VectorStore):
                 store_vector(self, item)
             elif isinstance(item, Barrier):
-                self.line(self.dialect.barrier)
+                barrier(self, item)
             elif isinstance(item, Copy | Commit | Wait):
                 asynchronous(self, item)
             elif isinstance(item, Matrix):
                 matrix(self, item)
+            elif isinstance(item, MatrixFence | MatrixWait):
+                with_matrices(self, item)
             elif isinstance(item, MatrixLoad):
                 load_matrices(self, item)
             else:
@@ -165,13 +175,15 @@ class _Renderer:
         """A carried value is a variable, which has its final value after the loop."""
         for c in loop.carried:
             name = self.names[c.phi] = self.names[c.final] = self._new("a")
+            self.variables.add(name)
             self.line(f"{self._type(c.phi)} {name} = {self.names[c.initial]};")
         counter = self.names[loop.counter] = self._new("i")
         self.line(self._head(loop, counter))
         self.depth += 1
         self.block(loop.body)
         for c in loop.carried:
-            self.line(f"{self.names[c.phi]} = {self.names[c.next]};")
+            if self.names[c.next] != self.names[c.phi]:
+                self.line(f"{self.names[c.phi]} = {self.names[c.next]};")
         self.depth -= 1
         self.line("}")
 
@@ -199,7 +211,7 @@ class _Renderer:
 
     def _define(self, item: Instruction) -> None:
         assert not isinstance(item, Loop | Store | VectorLoad | VectorStore | Barrier | Matrix)
-        assert not isinstance(item, MatrixLoad)
+        assert not isinstance(item, MatrixLoad | MatrixFence | MatrixWait)
         assert not isinstance(item, Copy | Commit | Wait)
         kind = self._type(item.out)
         if isinstance(item, Constant):
@@ -231,6 +243,8 @@ class _Renderer:
             return item_digit(item, self.function.group, self.dialect)
         if isinstance(item, Across):
             return across(self, item, self.function.group)
+        if isinstance(item, MatrixDescriptor):
+            return matrix_descriptor(self, item)
         assert isinstance(item, Shuffle)
         lanes = [(item.first, i) if i < item.first.lanes else (item.second, i - item.first.lanes)
                  for i in item.order]

@@ -15,5 +15,6 @@ Files, in reading order:
   functions.
 - ldmatrix.py: Matrices of 8 rows of 16 bytes, read from shared memory by a warp: PTX's ldmatrix,
   as functions.
+- wgmma.py: Products that tensor cores take from shared memory, while threads go on: PTX's wgmma.
 - tensor_cores.py: The tensor cores that there are: a row for each instruction.
 """

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from lazyten.codegen.targets.cp_async import CUDA_COPIES
 from lazyten.codegen.targets.ldmatrix import CUDA_MATRICES
 from lazyten.codegen.targets.native_half import CUDA_HALVES, OPENCL_HALVES
+from lazyten.codegen.targets.wgmma import CUDA_LOCAL_MATRICES
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,10 @@ class Dialect:
     unsigned 64-bit integer. function: the qualifier of helper functions. mulacc: a * b + c of
     floats. last: a parameter after the buffers, where the number of the item comes so. local_item:
     the number of the work item in its group; group: that of its group; local: the qualifier of
-    arrays that a group shares; barrier: the statement at which the items of a group wait for each
-    other; all four empty where there are no groups. most_declared: bytes of such arrays that a
-    kernel may declare, 0 for all; where it has more they are parts of one, `asked`, which the line
+    arrays that a group shares, aligned to {alignment} bytes; barrier: the statement at which the
+    items of a group wait for each other; all four empty where there are no groups. most_declared:
+    bytes of such arrays that a kernel may declare, 0 for all; where it has more they are parts of
+    one, `asked`, which the line
     `ask` declares, and whose size its launch gives. load, store: a vector `kind` of lanes at a
     pointer `to`, aligned as an element is. convert: a vector to one of type `kind`. unaligned: the
     type of such a vector in memory, where a load or store names it. whole: the place in memory
@@ -38,8 +40,8 @@ class Dialect:
     functions take; wider vectors are taken apart. turns_signs: whether integers are compared for
     the greater as unsigned ones whose sign bits are turned over. functions: names and definitions
     of what text calls for 16-bit floats, where a device has them (native_half.py), for copies that
-    go on by themselves (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), if
-    there are such.
+    go on by themselves (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), or
+    that an instruction reads by itself (wgmma.py), if there are such.
     """
 
     name: str
@@ -85,7 +87,7 @@ OPENCL = Dialect(
     item="get_global_id(0)",
     local_item="get_local_id(0)",
     group="get_group_id(0)",
-    local="local __attribute__((aligned(16))) ",
+    local="local __attribute__((aligned({alignment}))) ",
     grouped="__attribute__((reqd_work_group_size({group}, 1, 1)))\nkernel void",
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     function="static ",
@@ -130,11 +132,11 @@ CUDA = Dialect(
     item="(blockIdx.x * (ulong)blockDim.x + threadIdx.x)",
     local_item="threadIdx.x",
     group="blockIdx.x",
-    local="__shared__ __align__(16) ",
+    local="__shared__ __align__({alignment}) ",
     most_declared=48 << 10,
     asked="lazyten_shared",
     ask="#ifndef LAZYTEN_ON_CPU\n"
-        "extern __shared__ __align__(16) unsigned char lazyten_shared[];\n#endif",
+        "extern __shared__ __align__(1024) unsigned char lazyten_shared[];\n#endif",
     barrier="__syncthreads();",
     function="static __device__ inline ",
     mulacc="fma({a}, {b}, {c})",
@@ -142,7 +144,7 @@ CUDA = Dialect(
     vector="make_{kind}({elements})",
     lane_below="__shfl_down_sync({lanes}, {x}, {by})",
     lane="__shfl_sync({lanes}, {x}, {lane})",
-    functions=CUDA_HALVES + CUDA_COPIES + CUDA_MATRICES)
+    functions=CUDA_HALVES + CUDA_COPIES + CUDA_MATRICES + CUDA_LOCAL_MATRICES)
 """CUDA C++ for NVRTC, without arithmetic on vectors, to be compiled with -fmad=false."""
 
 C = Dialect(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lazyten.codegen.targets import wgmma
 from lazyten.ir import dtype as dt
 from lazyten.ir.arguments import Range
 from lazyten.ir.dtype import DType
@@ -20,6 +21,9 @@ from lazyten.symbolic.simplify import simplify
 FRAGMENT = 1 << 22
 """What the orders of the ranges over fragments and over a warp's items begin with."""
 
+WGMMA_UNITS = 0.4
+"""A column of 64 rows; the rows themselves take as long as 12 columns."""
+
 Digits = tuple[str, ...]
 
 
@@ -30,11 +34,15 @@ class TensorCore:
     sizes: of each digit. strides: of those of the item's number in its warp, 'g' and 't' for
     4 * g + t; the others number the elements that an item holds. rows, columns, inner: the digits
     of m, n and k in a and b; own_rows, own_columns: of m and n in c. a, b, c: the digits of an
-    item's elements, for c one of a row and one of a column. takes: the type of a and b. in_word:
-    how many of those a word of 32 bits has. row, word: where a warp reads matrices of local memory
-    at once (ldmatrix.py), the digit that is a matrix's row, and those of an item's word in it and
-    of an element in that; else empty. function: the text of `lazyten_mma_NAME`, which takes
-    an item's elements of c, to write to, then its words of a, then of b.
+    item's elements, in the order in which the function takes them. takes: the type of a and b.
+    in_word: how many of those a word of 32 bits has. row, word: where a warp reads matrices of
+    local memory at once (ldmatrix.py), the digit that is a matrix's row, and those of an item's
+    word in it and of an element in that; else empty. is_local: whether the instruction reads a and
+    b from local memory by itself, while the items go on (wgmma.py): there they are in swizzled
+    rows, and items have nothing of a and b; the last digits of rows, columns and inner have as
+    many steps as 16 bytes have elements. units: what it takes of a warp, in the estimate's units.
+    function: the text of `lazyten_mma_NAME`, which takes an item's elements of c, to write to, then
+    its words of a, then of b, or the places of both in local memory.
     """
 
     name: str
@@ -48,10 +56,12 @@ class TensorCore:
     inner: Digits
     a: Digits
     b: Digits
-    c: tuple[str, str]
+    c: Digits
     in_word: int = 1
     row: str = ""
     word: Digits = ()
+    is_local: bool = False
+    units: float = 4.0
     function: str = ""
 
     def __str__(self) -> str:
@@ -122,7 +132,21 @@ def _function(core: TensorCore, ptx: str) -> str:
             "#endif")
 
 
+def _wgmma(takes: DType, kind: str, columns: int) -> TensorCore:
+    """The product of 64 rows and so many columns by four warps; a multiple of 8, up to 256."""
+    name = f"m64n{columns}k16_{kind}"
+    return TensorCore(
+        name, takes, sizes=(("w", 4), ("g", 8), ("t", 4), ("ch", 2), ("cg", columns // 8),
+                            ("cl", 2), ("rg", 8), ("r", 8), ("kg", 2), ("k", 8)),
+        strides=(("w", 32), ("g", 4), ("t", 1)), rows=("rg", "r"), columns=("cg", "r"),
+        own_rows=("w", "ch", "g"), own_columns=("cg", "t", "cl"), inner=("kg", "k"), a=(), b=(),
+        c=("cg", "ch", "cl"), in_word=2, is_local=True, units=(columns + 12) * WGMMA_UNITS,
+        function=wgmma.multiply(name, f"m64n{columns}k16.f32.{kind}.{kind}", columns // 2))
+
+
 TABLE: dict[str, TensorCore] = {core.name: core for core in (
     _mma("m16n8k16_f16", dt.float16, "f16", 16), _mma("m16n8k16_bf16", dt.bfloat16, "bf16", 16),
-    _mma("m16n8k8_tf32", dt.float32, "tf32", 8))}
+    _mma("m16n8k8_tf32", dt.float32, "tf32", 8),
+    *(_wgmma(takes, kind, columns) for takes, kind in ((dt.float16, "f16"), (dt.bfloat16, "bf16"))
+      for columns in (64, 128, 256)))}
 """By name. All give, and add to, float32: (m, n) with c as own_rows by own_columns."""

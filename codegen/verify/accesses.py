@@ -23,6 +23,7 @@ from lazyten.codegen.instructions.instructions import (
     Function,
     Instruction,
     Load,
+    MatrixDescriptor,
     MatrixLoad,
     Store,
     Value,
@@ -77,7 +78,7 @@ def accesses(item: Instruction) -> Iterable[tuple[Address, tuple[Value, ...], in
     elif isinstance(item, Store):
         lanes = item.value.lanes
         yield item.address, _given(item.mask) if lanes > 1 and item.combiner is None else (), lanes
-    elif isinstance(item, MatrixLoad):
+    elif isinstance(item, MatrixLoad | MatrixDescriptor):
         yield item.address, (), len(item.address.offsets)
     elif isinstance(item, Copy):
         yield item.target, _given(item.when), 1

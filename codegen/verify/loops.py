@@ -93,7 +93,7 @@ def bound_ranges(node: Node) -> tuple[Node, ...]:
     if node.op is Op.ACCUMULATE:
         return node.src[1:]
     if node.op is Op.MATRIX:
-        return node.src[4:]
+        return node.src[2 + len(node.arg.c):]
     return node.src[2 * node.arg.buffers:] if node.op is Op.STAGE else ()
 
 

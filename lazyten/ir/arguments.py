@@ -53,8 +53,12 @@ class ValueBound(NamedTuple):
 
 
 class LocalArray(NamedTuple):
-    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`."""
+    """STAGE's argument: array `number` of a group, of `size` elements in all its `buffers`.
+    width, apart: where it is in swizzled rows, the elements of one, and from its part of the lines
+    to the next part."""
 
     number: int
     size: int
     buffers: int = 1
+    width: int = 0
+    apart: int = 0

@@ -123,8 +123,8 @@ class Op(metaclass=_Ops):
                                    # filled as the ranges run. With n buffers there
                                    # are n values, each with its index: of the first n - 1 times
                                    # that it is filled, and of n - 1 iterations later
-    MATRIX: ClassVar[Op]           # src: a, b, two ranges of the result, range...; arg: TensorCore;
-                                   # the sum of the products of small matrices that a warp holds
+    MATRIX: ClassVar[Op]           # src: a, b, ranges of the result as in arg.c, range...; arg:
+                                   # TensorCore; the sum of products of small matrices by a warp
     SINK: ClassVar[Op]             # src: stores
 
     # INSTRUCTIONS: what machines have in place of IDIV and MOD; see division.py

@@ -19,6 +19,8 @@ except ImportError:
 
 OPTIONS = ("-fmad=false", "-default-device", "-std=c++17")
 """Floats are not contracted: what may be is written as fma."""
+WITH_OWN = (90,)
+"""Architectures whose own instructions kernels use (wgmma.py): such code runs on no others."""
 
 
 class RefusedError(Exception):
@@ -63,12 +65,17 @@ def architecture_for(device: int, name: str) -> int:
 
 def machine_code(source: str, architecture: int) -> bytes:
     """A program as a cubin. RefusedError has the compiler's log."""
-    return _compiled(source, f"sm_{architecture}", "CUBIN")
+    return _compiled(source, f"sm_{own_name(architecture)}", "CUBIN")
 
 
 def assembly(source: str, architecture: int) -> str:
     """A program as PTX."""
-    return _compiled(source, f"compute_{architecture}", "PTX").rstrip(b"\0").decode()
+    return _compiled(source, f"compute_{own_name(architecture)}", "PTX").rstrip(b"\0").decode()
+
+
+def own_name(architecture: int) -> str:
+    """What the compiler calls an architecture with the instructions that only it has: 90a."""
+    return f"{architecture}a" if architecture in WITH_OWN else str(architecture)
 
 
 def _compiled(source: str, architecture: str, kind: str) -> bytes:

@@ -130,7 +130,8 @@ class CudaRuntime(PooledRuntime[int]):
 
     def _compiler(self) -> str:
         """What machine code depends on besides the text."""
-        return f"NVRTC {cuda_compiler.version()} {cuda_compiler.OPTIONS} sm_{self.architecture}"
+        name = cuda_compiler.own_name(self.architecture)
+        return f"NVRTC {cuda_compiler.version()} {cuda_compiler.OPTIONS} sm_{name}"
 
     @classmethod
     def find(cls, name: str) -> int:
@@ -329,8 +330,14 @@ def target_of(device: Properties) -> Target:
                   most_lanes=1, work_group=min(GROUP, device.most_threads),
                   local_memory=device.local_memory,
                   busy_warps=BUSY_WARPS,
-                  tensor_cores=tuple(TABLE) if device.architecture >= 80 else (),
+                  tensor_cores=_cores(device.architecture),
                   halves=NativeHalves(halves, halves), async_copies=device.architecture >= 80)
+
+
+def _cores(architecture: int) -> tuple[str, ...]:
+    """The instructions that an architecture has; wgmma is Hopper's alone."""
+    return tuple(name for name, core in TABLE.items() if architecture >= 80 and (
+        not core.is_local or architecture in cuda_compiler.WITH_OWN))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -16,9 +16,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -41,9 +43,15 @@ static unsigned char *lazyten_shared;  // what a launch asks for; a page that ma
 
 namespace cuda_on_cpu {
 
-enum State { NEW, READY, AT_BLOCK, AT_WARP, DONE };
+enum State { NEW, READY, AT_BLOCK, AT_WARP, AT_FOUR_WARPS, DONE };
 struct Fiber;
 struct Copy { void *to; const void *from; unsigned size, bytes, batch; };
+struct Product {
+  float (*decode)(uint32_t);
+  uint64_t a, b;
+  bool transposed_a, transposed_b;
+  std::vector<float *> results;
+};
 struct Thread {
   dim3 index;
   unsigned number = 0;
@@ -54,6 +62,10 @@ struct Thread {
   unsigned char given[2][64];
   std::vector<Copy> copies;  // that are under way
   unsigned batches = 0;      // so many were begun
+  std::vector<Product> products;       // of tensor cores, that are under way
+  std::map<float *, float> in_flight;  // what their results were before
+  bool fenced = false;                 // whether those see what the thread has in them
+  bool shows = false;                  // whether tensor cores see what it stored
   Fiber *fiber = nullptr;
 };
 struct Fiber {
@@ -64,6 +76,9 @@ struct Fiber {
 };
 struct Failure { char text[256] = ""; };
 static bool misaligned;
+static const char *mistake;
+static bool shown;  // whether all threads showed what they stored before the last barrier
+static const unsigned char *places[1 << 14];  // in shared memory, by what a descriptor has of them
 
 static std::vector<Thread> threads;
 static std::vector<std::unique_ptr<Fiber>> fibers;
@@ -133,8 +148,37 @@ static bool release_block(Failure &failure) {
                std::min(line, t.line), std::max(line, t.line));
     line = t.line;
   }
-  for (Thread &t : threads) if (t.state == AT_BLOCK) t.state = READY;
+  shown = line != 0;
+  for (Thread &t : threads) {
+    if (t.state == AT_BLOCK) t.state = READY;
+    shown &= t.shows;
+    t.shows = false;
+  }
   return line != 0;
+}
+
+// Four warps that follow each other, the first of a number that is a multiple of four.
+static bool release_four_warps(Failure &failure) {
+  bool any = false;
+  for (size_t first = 0; first < threads.size(); first += 128) {
+    unsigned waiting = 0;
+    for (size_t i = first; i < std::min(first + 128, threads.size()); ++i)
+      waiting += threads[i].state == AT_FOUR_WARPS && threads[i].line == threads[first].line;
+    if (waiting < 128) continue;
+    const Thread &one = threads[first];
+    for (size_t i = first; i < first + 128; ++i) {
+      const Thread &t = threads[i];
+      bool same = t.products.size() == one.products.size();
+      for (size_t n = 0; same && n < t.products.size(); ++n)
+        same = t.products[n].a == one.products[n].a && t.products[n].b == one.products[n].b;
+      if (!same)
+        snprintf(failure.text, sizeof failure.text,
+                 "line %d: threads of four warps gave other matrices to a tensor core", one.line);
+      threads[i].state = READY;
+    }
+    any = true;
+  }
+  return any;
 }
 
 static bool release_warps(Failure &failure) {
@@ -183,6 +227,7 @@ static void run_block(unsigned seed, Failure &failure) {
   if (__start_cuda_shared)
     memset(__start_cuda_shared, 0xff, __stop_cuda_shared - __start_cuda_shared);
   memset(lazyten_shared, 0xff, asked);
+  shown = false;
   unsigned count = blockDim.x * blockDim.y * blockDim.z;
   threads.assign(count, Thread());
   for (unsigned i = 0; i < count; ++i) {
@@ -197,13 +242,14 @@ static void run_block(unsigned seed, Failure &failure) {
       if (threads[i].state == NEW || threads[i].state == READY) resume(&threads[i]), ran = true;
       ended &= threads[i].state == DONE;
     }
-    if (ended && !misaligned) return;
+    if (ended && !misaligned && !mistake) return;
     if (seed > 1) order = in_order(count, seed + round);
     if (misaligned) {
       snprintf(failure.text, sizeof failure.text, "an access that is not aligned to its size");
       misaligned = false;
     }
-    bool freed = release_warps(failure) || release_block(failure);
+    if (mistake) snprintf(failure.text, sizeof failure.text, "%s", mistake), mistake = nullptr;
+    bool freed = release_warps(failure) || release_four_warps(failure) || release_block(failure);
     if (failure.text[0]) return;
     if (!ran && !freed) {
       snprintf(failure.text, sizeof failure.text,
@@ -392,6 +438,97 @@ MATRICES(_transposed, true)
 #define lazyten_matrices_1_transposed(...) lazyten_matrices_1_transposed(__LINE__, __VA_ARGS__)
 #define lazyten_matrices_2_transposed(...) lazyten_matrices_2_transposed(__LINE__, __VA_ARGS__)
 #define lazyten_matrices_4_transposed(...) lazyten_matrices_4_transposed(__LINE__, __VA_ARGS__)
+
+// ---- tensor cores that read shared memory by themselves --------------------------------------------
+
+namespace cuda_on_cpu {
+
+// A matrix in shared memory, of 16-bit elements in swizzled rows: what a descriptor says (PTX ISA,
+// "Matrix Descriptor Format" and "Canonical Layouts").
+struct Matrix {
+  const unsigned char *start;
+  unsigned apart, eight;  // bytes from rows to their next parts, and from eight rows to the next
+  unsigned mode;          // rows of 128, 64 or 32 bytes: 1, 2 or 3
+  bool transposed;        // whether rows go along rows or columns of the matrix
+  Matrix(uint64_t at, bool transposed)
+      : start(places[at & 0x3fff]), apart((at >> 16 & 0x3fff) << 4), eight((at >> 32 & 0x3fff) << 4),
+        mode(at >> 62), transposed(transposed) {
+    if (mode == 0) mistake = "a matrix whose rows are not swizzled";
+  }
+  uint32_t operator()(unsigned row, unsigned k) const {
+    unsigned line = transposed ? k : row, element = transposed ? row : k, width = 256 >> mode;
+    uintptr_t at = (uintptr_t)start + line / 8 * eight + line % 8 * width
+                   + element * 2 / width * apart + element * 2 % width;
+    at ^= (at >> 7 & (width / 16 - 1)) << 4;
+    unsigned short bits;
+    memcpy(&bits, (const void *)at, 2);
+    return bits;
+  }
+};
+
+// One runs when its threads wait for it. Until then its results are NaNs, and its operands may change.
+template <class... Results>
+static void multiply(float (*decode)(uint32_t), bool transposed_a, bool transposed_b, uint64_t a,
+                     uint64_t b, Results &...results) {
+  Thread *self = current;
+  if (!self->fenced) mistake = "a tensor core is used without a fence in front";
+  if (!shown) mistake = "a tensor core reads what the last barrier has not shown it";
+  Product product = {decode, a, b, transposed_a, transposed_b, {&results...}};
+  for (float *d : product.results)
+    if (self->in_flight.emplace(d, *d).second) *d = NAN;
+  self->products.push_back(product);
+}
+
+// D += A B of 64 rows and 16 steps: what one thread holds of D (PTX ISA, wgmma's fragment layouts).
+static void run(const Product &product, std::map<float *, float> &values) {
+  const Matrix a(product.a, product.transposed_a), b(product.b, product.transposed_b);
+  unsigned first = current->number % 128 / 32 * 16 + lane() / 4, count = product.results.size() / 4;
+  float rows[2][16], column[16];
+  for (int k = 0; k < 32; ++k) rows[k / 16][k % 16] = product.decode(a(first + k / 16 * 8, k % 16));
+  for (unsigned i = 0; i < 2 * count; ++i) {
+    for (int k = 0; k < 16; ++k) column[k] = product.decode(b(i / 2 * 8 + lane() % 4 * 2 + i % 2, k));
+    for (int half = 0; half < 2; ++half) {
+      double sum = 0;
+      for (int k = 0; k < 16; ++k) sum += (double)rows[half][k] * column[k];
+      float &d = values[product.results[i / 2 * 4 + half * 2 + i % 2]];
+      d = (float)(d + sum);
+    }
+  }
+}
+
+static void wait_for_products(int line) {
+  Thread *self = current;
+  wait_at(AT_FOUR_WARPS, line, 0);
+  for (const Product &product : self->products) run(product, self->in_flight);
+  self->products.clear();
+  self->fenced = false;
+  for (auto [d, value] : self->in_flight) *d = value;
+  self->in_flight.clear();
+}
+
+}  // namespace cuda_on_cpu
+
+static inline unsigned __cvta_generic_to_shared(const void *at) {
+  cuda_on_cpu::misaligned |= (uintptr_t)at % 16 != 0;
+  cuda_on_cpu::places[(uintptr_t)at >> 4 & 0x3fff] = (const unsigned char *)at;
+  return (unsigned)(uintptr_t)at;
+}
+// (results, place of a, place of b), by all lanes of four warps; see wgmma.py.
+#define WGMMA(name, kind) \
+  template <int transposed_a, int transposed_b, class... T> \
+  static void lazyten_mma_##name##kind(T &&...given) { \
+    auto all = std::forward_as_tuple(given...); \
+    [&]<size_t... I>(std::index_sequence<I...>) { \
+      cuda_on_cpu::multiply(cuda_on_cpu::from_##kind, transposed_a, transposed_b, \
+                            std::get<sizeof...(I)>(all), std::get<sizeof...(I) + 1>(all), \
+                            std::get<I>(all)...); \
+    }(std::make_index_sequence<sizeof...(given) - 2>()); \
+  }
+WGMMA(m64n64k16_, f16) WGMMA(m64n128k16_, f16) WGMMA(m64n256k16_, f16)
+WGMMA(m64n64k16_, bf16) WGMMA(m64n128k16_, bf16) WGMMA(m64n256k16_, bf16)
+#define lazyten_matrix_fence() (cuda_on_cpu::current->fenced = true)
+#define lazyten_matrix_wait() cuda_on_cpu::wait_for_products(__LINE__)
+#define lazyten_proxy_fence() (cuda_on_cpu::current->shows = true)
 
 // ---- cp.async --------------------------------------------------------------------------------------
 

@@ -32,8 +32,9 @@ HERE = Path(__file__).parent
 COMPILER = ("g++", "-std=c++20", "-O1", "-fPIC", "-w")
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE",
          "-fsanitize=alignment")
-ARCHITECTURES = ("sm_80", "sm_90")
-"""GPUs that NVRTC compiles for whatever runs on this device."""
+ARCHITECTURES, HOPPER = ("sm_80", "sm_90"), ("sm_90a",)
+"""GPUs that NVRTC compiles for whatever runs on this device; the second has instructions that no
+other has, and what has those is for it alone."""
 ORDERS = (0, 1, 7)
 """The first thread first, the last first, and a random order: see `run_in_order`."""
 
@@ -127,7 +128,8 @@ def runtime(index: int = 0) -> Any:
 
         def compile_text(self, source: str) -> bytes:
             try:
-                for architecture in ARCHITECTURES if nvrtc.library() is not None else ():
+                wanted = HOPPER if "wgmma" in source else ARCHITECTURES
+                for architecture in wanted if nvrtc.library() is not None else ():
                     nvrtc.compile_cuda(source, [f"-arch={architecture}", *OPTIONS])
                 return shared_library(source)
             except AssertionError as error:
