@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from threading import RLock, get_ident
+from threading import get_ident
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -21,12 +21,13 @@ from lazyten.fx.proxy import Proxy, TracerBase, proxies_in
 from lazyten.nn.containers import Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
+from lazyten.support import forking
 from lazyten.support.errors import ArgumentError
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wrapped: list[tuple[dict[str, Any], str]] = []
 _depth = 0
-_one_at_a_time = RLock()
+_one_at_a_time = forking.lock()
 """Held while a program is traced, as that changes what calls of modules do, and puts it back."""
 _ABSENT = object()
 
