@@ -52,4 +52,4 @@ def test_what_goes_wrong_is_an_error_with_the_line(case: str, words: str) -> Non
     found = error_of(2, "on_gpus:fail", case)
     assert "DistributedError" in found and words in found and "on_gpus.py:" in found
     if case in ("call", "asynchronous"):
-        assert "rank 1 at its end: ['comm_abort']" in found
+        assert "rank 1 called ['comm_abort']" in found

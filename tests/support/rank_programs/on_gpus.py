@@ -1,7 +1,6 @@
 """Collectives that GPUs carry out themselves: the cuda runtime on drivers made for tests."""
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Callable
 from typing import Any
@@ -212,7 +211,6 @@ def fail(case: str) -> None:
         fake_nccl.failing["comm_init_rank"] = "NCCL_ERROR_SYSTEM_ERROR"
     F.all_reduce(x).numpy()
     fake_nccl.calls.clear()
-    atexit.register(lambda: print(f"rank {rank} at its end: {fake_nccl.calls[-1:]}", flush=True))
     if case == "call" and rank == 1:
         fake_nccl.failing["all_reduce"] = "NCCL_ERROR_UNHANDLED_CUDA_ERROR"
     if case in ("stuck", "asynchronous"):
@@ -223,4 +221,7 @@ def fail(case: str) -> None:
         F.all_gather(x).numpy() if rank else F.all_reduce(x).numpy()
     if case == "root":
         F.broadcast(x, rank).numpy()
-    F.all_reduce(x).numpy()
+    try:
+        F.all_reduce(x).numpy()
+    finally:
+        print(f"rank {rank} called {fake_nccl.calls[-1:]}", flush=True)
