@@ -116,13 +116,12 @@ class Replay:
                 return False
         if self.fixed and list(map(_FLAGS, self.fixed)) != self.flags:
             return False
-        if self.state and self.written:  # what is written must not be read by another name
+        # What is written must not be read by another name, and a gradient is that of all that is
+        # read of a tensor.
+        once = [*(self.state if self.written else ()), *captured.wanted]
+        if once:
             storages = self._storages(arguments)
-            if any(storages.count(storages[number]) > 1 for number in self.state):
-                return False
-        if captured.wanted:  # a gradient is that of all that is read of a tensor
-            storages = self._storages(arguments)
-            if any(storages.count(storages[number]) > 1 for number in captured.wanted):
+            if any(storages.count(storages[number]) > 1 for number in once):
                 return False
         return not captured.guards or all(look() == seen for look, seen in captured.guards)
 
