@@ -2,17 +2,17 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lazyten.frontend.core.forms import in_floats, or_by_form
 from lazyten.frontend.core.operands import tensors_given
+from lazyten.frontend.core.values import over, stored
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.storage import tracing
-from lazyten.storage.data import buffer_of_bytes
 from lazyten.storage.placement import default_device, placed
 from lazyten.storage.untyped import FileStorage
 from lazyten.support.errors import ArgumentError, ComplexError, DTypeError
@@ -138,21 +138,12 @@ def frombuffer(buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 
 
 def _sharing(array: Array, device: str, kind: DType | None = None) -> Tensor:
     """A tensor over an array's memory, of the type of its elements, or of another of this width
-    that NumPy lacks. Where axes were permuted, it is a view of one that is contiguous, so that both
-    have the same strides."""
-    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-    straight = array.transpose(order)
-    if array.flags.c_contiguous or not straight.flags.c_contiguous:
-        straight = array
-    result = Tensor._copy_of(straight, device=device) if kind is None else \
-        Tensor._of(buffer_of_bytes(straight, kind, device), device)
-    observer = tracing.current()
-    if observer is not None:
-        observer.array_shared(result._storage, straight)
-    elif result._storage.share(straight) and not array.flags.writeable:
+    that NumPy lacks."""
+    copied = partial(Tensor._copy_of, device=device) if kind is None else \
+        partial(stored, kind=kind, device=device)
+    result: Tensor = over(array, copied)
+    if result._storage.shared is not None and not array.flags.writeable:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",
                       UserWarning, stacklevel=4)
-    if straight is array:
-        return result
-    return result.permute([order.index(axis) for axis in range(array.ndim)])
+    return result

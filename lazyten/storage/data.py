@@ -38,17 +38,6 @@ def buffer_node(data: Any, dtype: DType | None, device: str) -> Node:
     return Buffer.from_numpy(stored, target, device).node(array.shape)
 
 
-def buffer_of_bytes(array: Array, dtype: DType, device: str) -> Node:
-    """A node that reads a copy of the bytes of an array as another type: the last axis is longer or
-    shorter then. ShapeError if it has no whole number of elements."""
-    try:
-        stored = np.ascontiguousarray(array).view(dtype.numpy)
-    except ValueError as error:
-        raise ShapeError(f"view of {array.nbytes} bytes of shape {array.shape} as {dtype.name}: "
-                         f"{error}") from None
-    return Buffer.from_numpy(stored, dtype, device).node(stored.shape)
-
-
 def are_sizes(given: tuple[Any, ...]) -> bool:
     """Whether Tensor(*given) names sizes of axes: whole numbers, or nothing."""
     return all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in given)

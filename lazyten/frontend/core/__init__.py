@@ -15,7 +15,8 @@ Files, in reading order:
 - handle.py: A tensor as a handle: a Storage, the moves that make a view of it, and whether
   gradients flow.
 - size.py: Shapes as users get them.
-- values.py: The values of a tensor: computed, read and printed.
+- values.py: The values of a tensor: computed, read and printed; and memory of them that others
+  know.
 - printing.py: The text of a tensor, laid out as PyTorch lays it out: aligned, four decimals, long
   ones cut.
 - operands.py: What operations take and give: tensors on one device and numbers, as nodes.

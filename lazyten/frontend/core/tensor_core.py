@@ -4,8 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.gradients import Gradients, become_apart
 from lazyten.frontend.core.handle import DTypeLike, shape_after
@@ -18,6 +16,7 @@ from lazyten.frontend.core.keywords import (
     preserve_format,
 )
 from lazyten.frontend.core.overriding import overridable
+from lazyten.frontend.core.values import shown_as_type
 from lazyten.ir.dtype import DType, Scalar, as_dtype
 from lazyten.ir.movement import Moves, chained, inverse_order, out_shape
 from lazyten.ir.node import Shape, make, move
@@ -27,10 +26,9 @@ from lazyten.operators.arrays.arrangements import tile
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.storage import levels, tracing
-from lazyten.storage.data import buffer_of_bytes
 from lazyten.storage.frames import refuse_values
 from lazyten.storage.stand_ins import layout_of
-from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from lazyten.support.errors import ArgumentError, IndexingError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
 Tensor = TypeVar("Tensor", bound="TensorCore[Any]")
@@ -98,25 +96,16 @@ class TensorCore(Gradients[Tensor]):
 
     @also_named(size="shape", dtype="shape")
     def view(self, *shape: Any) -> Tensor:
-        """reshape() that is a view or a ShapeError. Of a type: the same bytes in it, where nobody
-        can write them any more, as those of a file."""
+        """reshape() that is a view or a ShapeError. Of a type: the same memory in it, the last axis
+        longer or shorter if the widths differ; DTypeError if a device's memory is not the host's.
+        """
         if len(shape) == 1 and isinstance(shape[0], DType):
-            return self._moved() if shape[0] is self.dtype else self._read_as(shape[0])
+            return self._moved() if shape[0] is self.dtype else shown_as_type(self, shape[0])
         new = shapes.reshaped(self.shape, shape, "view")
         if not self._shows_as(new):
             raise ShapeError(f"view {self.shape} -> {new}: the elements' strides do not allow it "
                              f"without a copy; use reshape()")
         return self._moved((Op.RESHAPE, new))
-
-    def _read_as(self, dtype: DType) -> Tensor:
-        """The bytes of memory that is only read as another type, which is a copy then."""
-        refuse_values()
-        shared = self._storage.shared
-        array = np.empty(self.shape, self.dtype.numpy) if shared is None else shared.array
-        if array.size and (shared is None or self._moves or array.flags.writeable):
-            raise DTypeError(f"view as {dtype.name}: a storage has one type; bitcast() makes a new "
-                             f"tensor of the same bits")
-        return self._of(buffer_of_bytes(array, dtype, self.device), self.device)
 
     def view_as(self, other: Tensor) -> Tensor:
         """view() in another tensor's shape."""

@@ -1,7 +1,9 @@
-"""The values of a tensor: computed, read and printed."""
+"""The values of a tensor: computed, read and printed; and memory of them that others know."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -15,15 +17,18 @@ from lazyten.ir.dtype import Scalar
 from lazyten.ir.node import Shape
 from lazyten.storage import tracing
 from lazyten.storage.device import executor
+from lazyten.storage.frames import refuse_values
 from lazyten.storage.placement import default_device, has_values
-from lazyten.storage.storage import READING, Buffer
+from lazyten.storage.storage import READING, Buffer, Storage
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
+from lazyten.symbolic.view import moved_array
 
+Array = np.ndarray[Any, Any]
 Tensor = TypeVar("Tensor", bound="Values[Any]")
 
 
-def filled(number: Scalar, shape: Shape, dtype: dt.DType) -> np.ndarray[Any, Any]:
+def filled(number: Scalar, shape: Shape, dtype: dt.DType) -> Array:
     """An array of one number, as a type holds it. (NumPy's zeros take no memory until they are
     looked at.)"""
     if number == 0 and math.copysign(1, number) > 0:
@@ -41,7 +46,7 @@ class Values(Handle[Tensor]):
         _realization.realize([self._storage])
         return self
 
-    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+    def numpy(self, *, force: bool = False) -> Array:
         """The values as a new NumPy array (bfloat16 as float32, which NumPy lacks), also of what
         requires gradients, so `force` is not needed. DTypeError for 8-bit floats."""
         if self.dtype.is_stored:
@@ -49,7 +54,7 @@ class Values(Handle[Tensor]):
                              f".float().numpy()")
         return self._as_array()
 
-    def _as_array(self) -> np.ndarray[Any, Any]:
+    def _as_array(self) -> Array:
         """The values as a new NumPy array, of float32 where NumPy lacks the type."""
         tracing.refuse(*READING)
         number = self._storage.number
@@ -130,3 +135,63 @@ class Values(Handle[Tensor]):
 
     def __format__(self, spec: str) -> str:
         return super().__format__(spec) if self.shape else format(self.item(), spec)
+
+
+# ---- memory that others know ---------------------------------------------------------------------
+
+def over(array: Array, copied: Callable[[Array], Any]) -> Any:
+    """A tensor over an array's memory; copied: makes one of its elements. Where axes were permuted,
+    it is a view of one that is contiguous, so that both have the same strides. On a device that is
+    not in the host's memory it stays a copy."""
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    straight = array.transpose(order)
+    if array.flags.c_contiguous or not straight.flags.c_contiguous:
+        straight = array
+    result = copied(straight)
+    observer = tracing.current()
+    if observer is not None:
+        observer.array_shared(result._storage, straight)
+    else:
+        result._storage.share(straight)
+    if straight is array:
+        return result
+    return result.permute([order.index(axis) for axis in range(array.ndim)])
+
+
+def stored(array: Array, kind: dt.DType, device: str) -> Any:
+    """A tensor with a copy of elements that are stored as this type's are."""
+    return Handle._of(Buffer.from_numpy(array, kind, device).node(array.shape), device)
+
+
+def shown_as_type(tensor: Handle[Any], dtype: dt.DType) -> Any:
+    """A tensor's memory as another type's: what is written to one shows in the other, and no
+    gradient flows. Both share an array from now on, so the device must be in the host's memory
+    (DTypeError); what cannot be written, as a file, is copied. ShapeError where the elements do not
+    lie in the last axis as the other type's would."""
+    what = f"view of {tensor.dtype.name} {tensor.shape} as {dtype.name}"
+    array = moved_array(_memory(tensor._storage, what), tensor._moves)
+    try:
+        shown = array.view(dtype.numpy)
+    except ValueError as error:
+        raise ShapeError(f"{what}: {error}; use contiguous(), or bitcast() for a type of the same "
+                         f"width") from None
+    if dtype is dt.bool_ and shown.size and shown.view(np.uint8).max() > 1:
+        raise DTypeError(f"{what}: some bytes are neither 0 nor 1; use bool() for what is not 0")
+    shared = tensor._storage.shared
+    copied = partial(stored, kind=dtype, device=tensor.device)
+    return over(shown, copied) if shared is not None and shared.is_writable else copied(shown)
+
+
+def _memory(storage: Storage, what: str) -> Array:
+    """The memory of a storage, which is shared from now on."""
+    refuse_values()
+    tracing.refuse(*READING)
+    if storage.shared is None:
+        _realization.realize([storage])
+        if not storage.node.numel:
+            return np.empty(storage.shape, storage.dtype.numpy)
+        if not storage.share():
+            raise DTypeError(f"{what}: the memory of '{storage.device}' is not the host's, so it "
+                             f"has one type; bitcast() makes a new tensor of the same bits")
+    assert storage.shared is not None
+    return storage.shared.array
