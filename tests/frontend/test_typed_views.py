@@ -77,6 +77,26 @@ def test_halves_and_axes_in_another_order() -> None:
     assert pairs.tolist() == [1j, 2 + 3j]
 
 
+def test_a_part_with_steps_shares_memory_in_another_type() -> None:
+    x = lt.arange(12, dtype=lt.uint8)
+    odd, last = x[1::2].view(lt.int8), x.reshape(3, 4)[::-2, :2].view(lt.int16)
+    x += 1
+    assert odd.tolist() == [2, 4, 6, 8, 10, 12]
+    assert last.tolist() == [[0x0a09], [0x0201]]
+    last.zero_()
+    assert x.tolist() == [0, 0, 3, 4, 5, 6, 7, 8, 0, 0, 11, 12]
+    assert x[12:].view(lt.int8).shape == x[12:].view(lt.int64).shape == (0,)
+
+
+def test_an_array_with_gaps_is_shared_in_another_type() -> None:
+    array = np.arange(12, dtype=np.int32).reshape(3, 4)[:, 1:3]
+    x = lt.from_numpy(array)
+    x[1:].view(lt.float32).fill_(1)
+    assert array.tolist() == [[1, 2], [0x3f800000] * 2, [0x3f800000] * 2]
+    with pytest.raises(lt.ShapeError, match=r"as float32: NumPy has no such view of the array"):
+        x[::2].view(lt.float32)
+
+
 def test_no_gradient_flows_through_another_type() -> None:
     x = lt.tensor([1.0, 2.0], requires_grad=True)
     shown = x.view(lt.int32)

@@ -169,7 +169,7 @@ def shown_as_type(tensor: Handle[Any], dtype: dt.DType) -> Any:
     (DTypeError); what cannot be written, as a file, is copied. ShapeError where the elements do not
     lie in the last axis as the other type's would."""
     what = f"view of {tensor.dtype.name} {tensor.shape} as {dtype.name}"
-    array = moved_array(_memory(tensor._storage, what), tensor._moves)
+    array = _part(_memory(tensor._storage, what), tensor, what)
     try:
         shown = array.view(dtype.numpy)
     except ValueError as error:
@@ -180,6 +180,22 @@ def shown_as_type(tensor: Handle[Any], dtype: dt.DType) -> Any:
     shared = tensor._storage.shared
     copied = partial(stored, kind=dtype, device=tensor.device)
     return over(shown, copied) if shared is not None and shared.is_writable else copied(shown)
+
+
+def _part(memory: Array, tensor: Handle[Any], what: str) -> Array:
+    """What a view shows of its storage's memory, an alias."""
+    view, width = tensor._tracker.single, memory.itemsize
+    if not tensor.numel():
+        return np.empty(tensor.shape, memory.dtype)
+    if memory.flags.c_contiguous and view is not None and view.mask is None:
+        strides = [width if n == 1 else s * width
+                   for n, s in zip(view.shape, view.strides, strict=True)]
+        return np.ndarray(view.shape, memory.dtype, memory, view.offset * width, strides)
+    part = moved_array(memory, tensor._moves)
+    if not np.may_share_memory(part, memory):
+        raise ShapeError(f"{what}: NumPy has no such view of the array whose memory the tensor "
+                         f"shares; use contiguous()")
+    return part
 
 
 def _memory(storage: Storage, what: str) -> Array:
