@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <tuple>
 #include <utility>
 
 #define __global__
@@ -160,17 +159,16 @@ unsigned place_of(const void *at);
 }  // namespace cuda_on_cpu
 
 static inline unsigned __cvta_generic_to_shared(const void *at) { return cuda_on_cpu::place_of(at); }
-// (results, place of a, place of b), by all lanes of four warps; see wgmma.py.
+// (results, place of a, place of b), floats and then two ulong, by all lanes of four warps; see wgmma.py.
+// Pointers to all of it: with tuples g++ would take half as long again for a program.
 #define WGMMA(name, kind) \
   template <int transposed_a, int transposed_b, class... T> \
   static void lazyten_mma_##name##kind(T &&...given) { \
-    auto all = std::forward_as_tuple(given...); \
-    [&]<size_t... I>(std::index_sequence<I...>) { \
-      float *results[] = {&std::get<I>(all)...}; \
-      cuda_on_cpu::multiply(cuda_on_cpu::from_##kind, transposed_a, transposed_b, \
-                            std::get<sizeof...(I)>(all), std::get<sizeof...(I) + 1>(all), \
-                            results, sizeof...(I)); \
-    }(std::make_index_sequence<sizeof...(given) - 2>()); \
+    void *all[] = {(void *)&given...}; \
+    const size_t count = sizeof...(given) - 2; \
+    cuda_on_cpu::multiply(cuda_on_cpu::from_##kind, transposed_a, transposed_b, \
+                          *(const uint64_t *)all[count], *(const uint64_t *)all[count + 1], \
+                          (float *const *)all, count); \
   }
 WGMMA(m64n64k16_, f16) WGMMA(m64n128k16_, f16) WGMMA(m64n256k16_, f16)
 WGMMA(m64n64k16_, bf16) WGMMA(m64n128k16_, bf16) WGMMA(m64n256k16_, bf16)
