@@ -31,7 +31,7 @@ TREE := build/tree
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 # Tests start a hundred processes: bytecode is kept in .venv, whatever the shell says of it.
-# NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too.
+# NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too (nvrtc_for_all.py).
 PYTHON_OF_TESTS = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode \
 	$(BIN)/python
 PYTEST = $(PYTHON_OF_TESTS) -m pytest -q --progress --durations=20 --durations-min=1 \

@@ -63,9 +63,9 @@ class Job:
         """Give back what MPI and devices have for this job. All ranks are through with it, and do
         the same; what holds one of its groups gets an error from then on."""
         self.part(lambda device: device.leave())
-        self.failed = DistributedError("distributed: this group was made before destroy(), by which "
-                                       "its ranks left each other; make it, and what uses it, anew "
-                                       "after init()")
+        self.failed = DistributedError(
+            "distributed: this group was made before destroy(), which its ranks have called since; "
+            "make it, and what uses it, anew after init()")
         held, self._communicators = self._communicators, []
         for communicator in held:
             if communicator != self.mpi.COMM_NULL:
