@@ -95,9 +95,11 @@ test-slow: $(DEV)
 test-torch: $(TORCH)
 	$(PYTEST) -m torch $(ARGS)
 
-# What `make test` skips where MPI is not installed. Each test starts two or four processes.
+# What `make test` skips where MPI is not installed. Each test has two or four processes, which wait
+# a third of the time; those of a file run other tests of it, too.
 test-distributed: $(MPI)
-	$(PYTHON_OF_TESTS) -m pytest -q --durations=10 tests/distributed $(ARGS)
+	$(PYTHON_OF_TESTS) -m pytest -q --durations=10 -n $(WORKERS) --dist loadfile \
+	    tests/distributed $(ARGS)
 
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)

@@ -1,7 +1,6 @@
 """Programs of several processes for tests: functions of rank_programs/, run by mpiexec."""
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import json
 import os
@@ -99,10 +98,12 @@ class _Job:
 _jobs: dict[int, _Job] = {}
 
 
-@atexit.register
-def _end_jobs() -> None:
+def end_jobs() -> None:
+    """End the ranks that served tests, and what they kept."""
     for job in list(_jobs.values()):
         job.end()
+        job._made.cleanup()
+    _code.cleanup()
 
 
 def printed(size: int, program: str, *arguments: Any) -> str:
