@@ -30,7 +30,9 @@ _MAIN = "import json, rank_server, sys; rank_server.called(sys.argv[1], json.loa
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SUPPORT), "LAZYTEN_NUM_THREADS": "1",
+    """Ranks import what this process imports: where mutate.py runs the tests, a changed copy."""
+    paths = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": paths, "LAZYTEN_NUM_THREADS": "1",
             "LAZYTEN_VERIFY": "1", "LAZYTEN_CACHE": _code.name}
 
 
