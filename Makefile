@@ -31,7 +31,7 @@ TREE := build/tree
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 # Tests start a hundred processes: bytecode is kept in .venv, whatever the shell says of it.
-# NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too.
+# NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too (nvrtc_for_all.py).
 PYTHON_OF_TESTS = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode \
 	$(BIN)/python
 PYTEST = $(PYTHON_OF_TESTS) -m pytest -q --progress --durations=20 --durations-min=1 \
@@ -95,9 +95,11 @@ test-slow: $(DEV)
 test-torch: $(TORCH)
 	$(PYTEST) -m torch $(ARGS)
 
-# What `make test` skips where MPI is not installed. Each test starts two or four processes.
+# What `make test` skips where MPI is not installed. Each test has two or four processes, which wait
+# a third of the time; those of a file run other tests of it, too.
 test-distributed: $(MPI)
-	$(PYTHON_OF_TESTS) -m pytest -q --durations=10 tests/distributed $(ARGS)
+	$(PYTHON_OF_TESTS) -m pytest -q --durations=10 -n $(WORKERS) --dist loadfile \
+	    tests/distributed $(ARGS)
 
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)

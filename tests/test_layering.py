@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import graphlib
 import re
+from functools import cache
 
 import pytest
 from import_graph import CHECKOUT, import_graph, imports, source_files
@@ -17,8 +18,17 @@ def is_above(module: str) -> bool:
     return module.startswith(ABOVE)
 
 
-WHOLE = import_graph()
-GRAPH = {name: others for name, others in WHOLE.items() if not is_above(name)}
+@cache
+def whole() -> dict[str, set[str]]:
+    """What each module imports: reading it takes longer than to collect most files of tests."""
+    return import_graph()
+
+
+def graph() -> dict[str, set[str]]:
+    """The same below what may import anything."""
+    return {name: others for name, others in whole().items() if not is_above(name)}
+
+
 FILES = source_files()
 
 
@@ -35,7 +45,7 @@ def test_no_two_files_of_tests_share_a_name() -> None:
 @pytest.mark.parametrize(("importer", "forbidden"), [
     ("lazyten", "codegen"), ("lazyten", "runtimes"), ("codegen", "runtimes")])
 def test_imports_point_one_way(importer: str, forbidden: str) -> None:
-    wrong = {(name, other) for name, others in GRAPH.items() for other in others
+    wrong = {(name, other) for name, others in graph().items() for other in others
              if folder(name) == importer and folder(other) == forbidden}
     assert wrong == set()
 
@@ -87,7 +97,7 @@ def test_rooms_are_all_there_are() -> None:
 
 def test_a_room_imports_only_from_rooms_below_it() -> None:
     place = {name: number for number, name in enumerate(ROOMS)}
-    wrong = {(name, other) for name, others in WHOLE.items() for other in others
+    wrong = {(name, other) for name, others in whole().items() for other in others
              if place[room(other)] > place[room(name)]}
     assert wrong == set()
 
@@ -117,15 +127,15 @@ def test_the_compiler_in_one_sitting_is_as_long_as_the_map_says() -> None:
 
 
 def test_nothing_imports_the_programs_above() -> None:
-    assert [name for name, others in GRAPH.items() if any(map(is_above, others))] == []
+    assert [name for name, others in graph().items() if any(map(is_above, others))] == []
 
 
 def test_there_is_no_import_cycle() -> None:
-    graphlib.TopologicalSorter(WHOLE).prepare()  # raises CycleError with the cycle
+    graphlib.TopologicalSorter(whole()).prepare()  # raises CycleError with the cycle
 
 
 def test_nothing_inside_imports_names_from_the_package_root() -> None:
-    assert [name for name, others in GRAPH.items() if "lazyten" in others] == []
+    assert [name for name, others in graph().items() if "lazyten" in others] == []
 
 
 def test_only_device_imports_by_name() -> None:

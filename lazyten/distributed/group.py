@@ -37,11 +37,11 @@ class Group:
     -1 if it is none of them. Made by new_group()."""
 
     def __init__(self, job: Job, ranks: tuple[int, ...], comm: Any) -> None:
-        self.job, self.ranks, self.data = job, ranks, comm
+        self.job, self.ranks, self.data = job, ranks, comm  # which the job holds
         self.checks: Any = None
         self.texts: Any = None
         if job.mpi is not None and comm != job.mpi.COMM_NULL:
-            self.checks, self.texts = comm.Dup(), comm.Dup()
+            self.checks, self.texts = job.held(comm.Dup()), job.held(comm.Dup())
         self._rank = ranks.index(job.rank) if job.rank in ranks else NOT_IN
         self.devices = Devices(job, ranks, self._rank, self.texts)
 
@@ -56,7 +56,10 @@ class Group:
         return len(self.ranks)
 
     def check_member(self, operation: str) -> None:
-        """ArgumentError unless this process is in the group."""
+        """ArgumentError unless this process is in the group; DistributedError where nothing is done
+        together any more."""
+        if self.job.failed is not None:
+            raise self.job.failed
         if self._rank == NOT_IN:
             raise ArgumentError(f"{operation}: rank {self.job.rank} is not in the group of ranks "
                                 f"{list(self.ranks)}; only these call it")

@@ -41,16 +41,35 @@ class Job:
     """All ranks of a program. mpi: mpi4py's module, None for a process alone. limit: seconds that
     a rank waits for others. deterministic: whether sums are added up in the order of ranks.
     devices: what LAZYTEN_NCCL says. joined: devices that carry out collectives themselves. failed:
-    why no rank can be relied on any more."""
+    why no rank can be relied on any more, or that this process has left the job."""
 
     def __init__(self, mpi: Any, limit: float, deterministic: bool) -> None:
         self.mpi, self.limit, self.deterministic = mpi, limit, deterministic
         self.devices, self.joined = NCCL.text, list[Joined]()
         self.failed: DistributedError | None = None
-        self.world: Any = None if mpi is None else mpi.COMM_WORLD.Dup()
-        self.notes: Any = None if mpi is None else mpi.COMM_WORLD.Dup()
+        self._communicators: list[Any] = []
+        self.world: Any = None if mpi is None else self.held(mpi.COMM_WORLD.Dup())
+        self.notes: Any = None if mpi is None else self.held(mpi.COMM_WORLD.Dup())
         self.rank = 0 if mpi is None else int(mpi.COMM_WORLD.Get_rank())
         self.size = 1 if mpi is None else int(mpi.COMM_WORLD.Get_size())
+
+    def held(self, communicator: Any) -> Any:
+        """A communicator that was made for this job, which is freed when it is left: MPI has some
+        two thousand."""
+        self._communicators.append(communicator)
+        return communicator
+
+    def leave(self) -> None:
+        """Give back what MPI and devices have for this job. All ranks are through with it, and do
+        the same; what holds one of its groups gets an error from then on."""
+        self.part(lambda device: device.leave())
+        self.failed = DistributedError(
+            "distributed: this group was made before destroy(), which its ranks have called since; "
+            "make it, and what uses it, anew after init()")
+        held, self._communicators = self._communicators, []
+        for communicator in held:
+            if communicator != self.mpi.COMM_NULL:
+                communicator.Free()
 
     def fail(self, error: DistributedError) -> DistributedError:
         """Nothing is done together any more, for this reason."""

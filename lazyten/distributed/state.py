@@ -41,11 +41,12 @@ def is_initialized() -> bool:
 
 
 def destroy() -> None:
-    """Carry out what is left, wait for all ranks, and leave the job; init() joins it again."""
+    """Carry out what is left, wait for all ranks, and leave the job: what MPI has for its groups is
+    freed, and they can no longer be used. init() joins it again."""
     global _world
     if _world is not None:
         barrier()
-        _world.job.part(lambda device: device.leave())
+        _world.job.leave()
         _world = None
 
 
@@ -135,11 +136,11 @@ def new_group(ranks: Sequence[int] | None = None, timeout: float | timedelta | N
     members = whole.data.Get_group().Incl(chosen)
     if use_local_synchronization:
         own = whole.rank in chosen
-        return Group(whole.job, chosen, whole.data.Create_group(members) if own else
-                     whole.job.mpi.COMM_NULL)
+        return Group(whole.job, chosen, whole.job.held(whole.data.Create_group(members)) if own
+                     else whole.job.mpi.COMM_NULL)
     carry_out()
     whole.barrier(f"new_group of ranks {list(chosen)}", user_location())
-    return Group(whole.job, chosen, whole.data.Create(members))
+    return Group(whole.job, chosen, whole.job.held(whole.data.Create(members)))
 
 
 def new_subgroups_by_enumeration(ranks_per_subgroup_list: Sequence[Sequence[int]],

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import linecache
+from functools import reduce
 from itertools import count
 from typing import Any
 
@@ -101,13 +102,9 @@ class GraphModule(Module):
         *path, name = target.split(".")
         found: Any = self
         for part in path:
-            inside = getattr(found, part, None)
-            if inside is None:
-                inside = Module()
-                setattr(found, part, inside)
-            if not isinstance(inside, Module):
+            found = _inside(found, part)
+            if not isinstance(found, Module):
                 return False
-            found = inside
         found.add_module(name, m)
         return True
 
@@ -173,12 +170,17 @@ def _made_of(state: dict[str, Any], graph: Graph, name: str) -> GraphModule:
     return made
 
 
+def _inside(place: Any, name: str) -> Any:
+    """What a module has under a name; a new module, if that is nothing."""
+    if getattr(place, name, None) is None:
+        setattr(place, name, Module())
+    return getattr(place, name)
+
+
 def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
     """Have an attribute of another module, by its name with dots, at the same place."""
     *path, name = target.split(".")
-    source: Any = from_module
-    for part in path:
-        source = getattr(source, part)
+    source = reduce(getattr, path, from_module)
     if not hasattr(source, name):
         return
     _assign_attr(getattr(source, name), to_module, target)
@@ -187,11 +189,7 @@ def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
 def _assign_attr(value: Any, to_module: Module, target: str) -> None:
     """Assign an attribute by its name with dots; a tensor that is no parameter is a buffer."""
     *path, name = target.split(".")
-    place: Any = to_module
-    for part in path:
-        if getattr(place, part, None) is None:
-            setattr(place, part, Module())
-        place = getattr(place, part)
+    place = reduce(_inside, path, to_module)
     if getattr(place, name, None) is value:
         return
     if isinstance(value, Tensor) and not isinstance(value, Parameter):

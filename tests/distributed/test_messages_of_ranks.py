@@ -23,3 +23,7 @@ def test_functions_of_pytorchs_names_are_those_of_gloo(size: int) -> None:
     "objects", "unsendable", "pairs", "uneven", "groups", "differentiable"])
 def test_what_ranks_tell_each_other_comes(size: int, program: str) -> None:
     assert printed(size, f"messages:{program}").count("done") == size
+
+
+def test_a_job_that_is_left_keeps_nothing_of_mpis_and_its_groups_say_so() -> None:
+    assert printed(2, "messages:left").count("done") == 2

@@ -1,9 +1,9 @@
 """The device `cuda-on-cpu`: the cuda runtime, whole, where there is no GPU.
 
 NVIDIA's bindings get a driver made for tests (fake_cuda_driver.cpp), and g++ stands in for NVRTC,
-with a header that has what CUDA C++ adds to C++ (cuda_on_cpu.h). Threads of a block run in the
-order that `run_in_order` sets. This is a pytest plugin, too: `-p cuda_on_cpu` makes the
-device known to any test run here.
+with what CUDA C++ adds to C++: a header, cuda_on_cpu.h, and cuda_on_cpu.cpp, which runs the threads
+of a block in the order that `run_in_order` sets. That is compiled once, and linked to each program.
+This is a pytest plugin, too: `-p cuda_on_cpu` makes the device known to any test run here.
 """
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ ON_GPU = os.environ.get("LAZYTEN_TEST_GPU") == "1"
 """Whether tests are to run on a GPU. A process has one driver, so those that need the other are
 skipped."""
 HERE = Path(__file__).parent
+HEADER = HERE / "cuda_on_cpu.h"
 COMPILER = ("g++", "-std=c++20", "-O1", "-fPIC", "-w")
 FLAGS = ("-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE",
          "-fsanitize=alignment")
@@ -53,8 +54,8 @@ def missing() -> str | None:
 
 
 def _built(source: Path, *options: str) -> Path:
-    """What g++ makes of a file here, made again when the file changes."""
-    text = source.read_bytes() + " ".join(COMPILER + options).encode()
+    """What g++ makes of a file here, made again when the file or the header changes."""
+    text = source.read_bytes() + HEADER.read_bytes() + " ".join(COMPILER + options).encode()
     folder = HERE.parents[1] / "build" / "cuda-on-cpu"
     made = folder / f"{source.stem}-{hashlib.sha256(text).hexdigest()[:16]}{source.suffix}.bin"
     if not made.exists():
@@ -68,16 +69,21 @@ def _built(source: Path, *options: str) -> Path:
 @cache
 def header() -> Path:
     """What programs include: a copy of the header beside its compiled form."""
-    compiled = _built(HERE / "cuda_on_cpu.h", *FLAGS, "-x", "c++-header")
+    compiled = _built(HEADER, *FLAGS, "-x", "c++-header")
     folder = compiled.with_suffix(".include")
     folder.mkdir(exist_ok=True)
-    for name, source in (("cuda_on_cpu.h", HERE / "cuda_on_cpu.h"),
-                         ("cuda_on_cpu.h.gch", compiled)):
+    for name, source in (("cuda_on_cpu.h", HEADER), ("cuda_on_cpu.h.gch", compiled)):
         if not (folder / name).exists():
             unfinished = folder / f"{os.getpid()}-{name}"
             shutil.copy(source, unfinished)
             unfinished.replace(folder / name)
     return folder / "cuda_on_cpu.h"
+
+
+@cache
+def threads() -> Path:
+    """The object code that runs the threads of any program."""
+    return _built(HERE / "cuda_on_cpu.cpp", *FLAGS, "-c")
 
 
 @cache
@@ -110,7 +116,7 @@ def shared_library(source: str) -> bytes:
         path, made = Path(folder, "program.cpp"), Path(folder, "program.so")
         path.write_text(text)
         done = subprocess.run([*COMPILER, *FLAGS, "-shared", "-include", header(), "-o", made,
-                               path], text=True, capture_output=True)
+                               path, "-x", "none", threads()], text=True, capture_output=True)
         assert done.returncode == 0, done.stderr
         return made.read_bytes()
 

@@ -1,11 +1,21 @@
-"""NVIDIA's run-time compiler through ctypes: CUDA C++ to machine code, without driver or GPU."""
+"""NVIDIA's run-time compiler through ctypes: CUDA C++ to machine code, without driver or GPU; and
+what it took before."""
 from __future__ import annotations
 
 import ctypes
+import hashlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from lazyten.codegen.targets.generated import Generated
+
+TAKEN = Path(__file__).parents[2] / "build" / "nvrtc"
+"""A file for each text that the compiler has taken, whatever its numbers."""
+COUNTS = ("__shared__", "__launch_bounds__", "asm")
+"""Where one of these is, the compiler may take one number and refuse another."""
 
 
 @cache
@@ -19,6 +29,14 @@ def library() -> ctypes.CDLL | None:
                 ctypes.CDLL(str(part))  # which some versions do not find beside them
             return ctypes.CDLL(str(found[0]))
     return None
+
+
+def version() -> str:
+    """As in 13.1."""
+    nvrtc, major, minor = library(), ctypes.c_int(), ctypes.c_int()
+    assert nvrtc is not None
+    assert nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)) == 0
+    return f"{major.value}.{minor.value}"
 
 
 def compile_cuda(source: str, options: Sequence[str]) -> bytes:
@@ -40,3 +58,12 @@ def compile_cuda(source: str, options: Sequence[str]) -> bytes:
     assert nvrtc.nvrtcGetCUBIN(program, code) == 0
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     return code.raw
+
+
+def taken(text: Generated, options: Sequence[str]) -> Path:
+    """The file that is there if the compiler has taken this text, or one with other numbers."""
+    source = " ".join("\n".join([*text.declares, text.source]).replace(text.name, "kernel").split())
+    if not any(word in text.source for word in COUNTS):
+        source = re.sub(r"(?<![\w.])\d+(?=[ul]*\b)(?!\.)", "0", source)
+    key = "\n".join([version(), *options, source])
+    return TAKEN / hashlib.sha256(key.encode()).hexdigest()[:32]

@@ -2,7 +2,8 @@
 
 `make test-nvrtc` runs the suite with it. What a test builds for the first time are CUDA programs,
 compiled when the test is over; an error is the test's. A kernel is for one kind of GPU, and others
-like it for the other: which, follows from its text.
+like it for the other: which, follows from its text. Of kernels that differ in their names and
+numbers alone the compiler gets one, whichever process of whichever run has it first.
 """
 from __future__ import annotations
 
@@ -65,9 +66,15 @@ def pytest_runtest_teardown() -> None:
     for number, (architecture, target) in enumerate(GPUS.items()):
         kernels = with_distinct_names([kernel for key, kernel in built.items()
                                        if crc32(key.encode()) % len(GPUS) == number])
-        if kernels:
-            source = program_text([generate(kernel, target) for kernel in kernels])
-            assert nvrtc.compile_cuda(source, [f"-arch={architecture}", *OPTIONS])
+        options = [f"-arch={architecture}", *OPTIONS]
+        texts = {nvrtc.taken(text, options): text
+                 for text in (generate(kernel, target) for kernel in kernels)}
+        new = {file: text for file, text in texts.items() if not file.exists()}
+        if new:
+            assert nvrtc.compile_cuda(program_text(list(new.values())), options)
+            for file in new:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -42,6 +42,7 @@ def _serve(folder: Path) -> None:
                     traceback.print_exc()
                     sys.stderr.flush()
                     MPI.COMM_WORLD.Abort(1)
+                    os._exit(1)  # Abort may return: what failed must not say that it is through
             lt.set_default_device(None)
             os.write(replies, b".")
 

@@ -1,7 +1,6 @@
 """Programs of several processes for tests: functions of rank_programs/, run by mpiexec."""
 from __future__ import annotations
 
-import atexit
 import importlib.util
 import json
 import os
@@ -31,7 +30,9 @@ _MAIN = "import json, rank_server, sys; rank_server.called(sys.argv[1], json.loa
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SUPPORT), "LAZYTEN_NUM_THREADS": "1",
+    """Ranks import what this process imports: where mutate.py runs the tests, a changed copy."""
+    paths = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": paths, "LAZYTEN_NUM_THREADS": "1",
             "LAZYTEN_VERIFY": "1", "LAZYTEN_CACHE": _code.name}
 
 
@@ -99,10 +100,12 @@ class _Job:
 _jobs: dict[int, _Job] = {}
 
 
-@atexit.register
-def _end_jobs() -> None:
+def end_jobs() -> None:
+    """End the ranks that served tests, and what they kept."""
     for job in list(_jobs.values()):
         job.end()
+        job._made.cleanup()
+    _code.cleanup()
 
 
 def printed(size: int, program: str, *arguments: Any) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import cuda_on_cpu
@@ -13,6 +14,8 @@ import numpy as np
 import nvrtc
 import pytest
 from cuda_programs import Program, driver, results
+
+from lazyten.codegen.targets.generated import Generated
 
 __all__ = ["driver"]
 
@@ -187,3 +190,17 @@ def test_nothing_is_done_before_something_waits(driver: Any) -> None:
 @pytest.mark.parametrize("text", [SUM % (BARRIER, BARRIER), WARPS], ids=["sum", "warps"])
 def test_nvidias_compiler_takes_these_programs(text: str) -> None:
     assert nvrtc.compile_cuda(text, ["-arch=sm_80"]).startswith(b"\x7fELF")
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
+def test_a_text_is_known_by_all_but_its_names_and_numbers() -> None:
+    def file(body: str, name: str = "map_8", *options: str) -> Path:
+        return nvrtc.taken(Generated(name, f"void {name}(float *p) {{ {body} }}", (), ""), options)
+    known = file("if (i < 8u) p[i * 4] = 0.5f;")
+    assert file("if (i < 16u) p[i * 2] = 0.5f;", "map_16") == known
+    for other in ("if (i < 8ul) p[i * 4] = 0.5f;", "if (i < 8u) p[i + 4] = 0.5f;",
+                  "if (i < 8u) p[i * 4] = 0.25f;"):
+        assert file(other) != known
+    assert file("if (i < 8u) p[i * 4] = 0.5f;", "map_8", "-arch=sm_90") != known
+    for counts in ("__shared__ float q[{}];", 'asm("mma.m16n8k{};");'):
+        assert file(counts.format(8)) != file(counts.format(16))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -150,6 +151,22 @@ def _uneven_slope(seed: int, jit: bool) -> None:
     if len(values):
         np.testing.assert_allclose(slope.numpy(), 2 * wanted * (1 - wanted ** 2) * factors,
                                    rtol=1e-9)
+
+
+def left() -> None:
+    """A job is left and joined again any number of times; what was made in it says so then."""
+    for _ in range(300):  # with seven communicators each, more than MPI has
+        dist.init(60)
+        old = dist.new_group([0, 1])
+        dist.destroy()
+    world = dist.init(60)
+    refuse(lambda: F.all_reduce(lt.ones(1), group=old), "made before destroy")
+    step = lt.jit(partial(F.all_reduce, group=world))
+    assert [step(lt.ones(1)).item() for _ in range(3)] == [world.size] * 3
+    dist.destroy()
+    refuse(lambda: step(lt.ones(1)), "made before destroy")
+    assert F.all_reduce(lt.ones(1), group=dist.init(60)).item() == world.size
+    print("done")
 
 
 def groups() -> None:

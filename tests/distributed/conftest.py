@@ -1,0 +1,9 @@
+"""What tests of several processes share."""
+from __future__ import annotations
+
+import ranks
+
+
+def pytest_unconfigure() -> None:
+    """End the ranks with the tests: no processes of pytest-xdist call what is registered atexit."""
+    ranks.end_jobs()
