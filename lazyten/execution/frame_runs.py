@@ -28,6 +28,7 @@ from lazyten.storage.history import HEAVY
 from lazyten.storage.storage import UNMARKED, Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
+from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
 WITH_MEMORY, SMALL, SMALL_ONES = 8, 1 << 20, 128
@@ -167,7 +168,17 @@ def join(storages: Sequence[Storage]) -> None:
         storage.companions = group
 
 
-def bound(frame: Frame) -> None:
+def is_cut(frame: Frame) -> bool:
+    """Whether a long frame ends before the operation that is about to be recorded: one at the line
+    that the frame began with, so that pieces of a loop are alike, or any if none comes for as long
+    again."""
+    if frame.recorded < frame.limit + Frame.usual_limit and user_place() != frame.base:
+        return False
+    _bound(frame)
+    return here.current() is not frame
+
+
+def _bound(frame: Frame) -> None:
     """Compute what a long frame has made, so that memory and the work to come stay bounded. What
     keeps its graph stays, and the rest with it for longer: gradients of all of it may be asked for,
     and it is to be one program with them."""
