@@ -290,7 +290,7 @@ class Handle(Generic[Tensor]):
 
     def numel(self) -> int:
         """The number of elements."""
-        return math.prod(self.shape if self._moves else self._storage.shape)
+        return math.prod(self.shape)
 
     def element_size(self) -> int:
         """Bytes an element."""
