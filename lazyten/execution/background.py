@@ -16,6 +16,7 @@ from lazyten.execution.realization import carry_out, realize_beside
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.storage import collectives, history, levels, tracing
+from lazyten.storage.frames import here
 from lazyten.storage.history import history_of
 from lazyten.storage.storage import NEVER, REALIZED, Storage
 
@@ -50,8 +51,11 @@ def is_paused() -> bool:
 def made(storage: Storage) -> None:
     """An operation has made or written this storage.
 
-    What keeps its graph stays, as gradients may be asked for: that is the user's own memory.
+    What keeps its graph stays, as gradients may be asked for: that is the user's own memory. So do
+    stand-ins, on which an operation is recorded: what is made of them has a frame that bounds it.
     """
+    if here.first_serial is not None:
+        return
     past = history.note(storage)
     if past is None or _pause.on:
         return
@@ -85,9 +89,9 @@ def _thin_out() -> None:
     old = waiting[:MANY // 2] if len(waiting) >= MANY else []
     history.forget([*old, *(s for s in found if history_of(s._node).since == NEVER)])
     for device in dict.fromkeys(s.device for s in old):
-        here = [s for s in old if s.device == device]
-        for start in range(0, len(here), BATCH):
-            realize_beside([s for s in here[start:start + BATCH] if history.is_pending(s)], [])
+        group = [s for s in old if s.device == device]
+        for start in range(0, len(group), BATCH):
+            realize_beside([s for s in group[start:start + BATCH] if history.is_pending(s)], [])
 
 
 def before_graph(storage: Storage) -> None:

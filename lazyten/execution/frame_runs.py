@@ -14,6 +14,7 @@ from weakref import WeakSet, ref
 
 from lazyten.execution import background, frame_updates, realization
 from lazyten.execution.frame_updates import Updates
+from lazyten.execution.interpreted import by_nobody
 from lazyten.execution.plans.making import PLAN_LIMIT
 from lazyten.execution.plans.narrowing import storable
 from lazyten.execution.plans.plan import settings
@@ -22,11 +23,12 @@ from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
 from lazyten.storage import history
 from lazyten.storage.deferred import Deferred, settle_known
-from lazyten.storage.frames import Frame, end, looked, memory_of, template_in
+from lazyten.storage.frames import Frame, end, here, looked, memory_of, template_in
 from lazyten.storage.history import HEAVY
 from lazyten.storage.storage import UNMARKED, Buffer, Storage
 from lazyten.support import observers
 from lazyten.support.errors import IndexingError, LazytenError
+from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
 WITH_MEMORY, SMALL, SMALL_ONES = 8, 1 << 20, 128
@@ -166,10 +168,21 @@ def join(storages: Sequence[Storage]) -> None:
         storage.companions = group
 
 
-def bound(frame: Frame) -> None:
+def is_cut(frame: Frame) -> bool:
+    """Whether a long frame ends before the operation that is about to be recorded: one at the line
+    that the frame began with, so that pieces of a loop are alike, or any if none comes for as long
+    again."""
+    if frame.recorded < frame.limit + Frame.usual_limit and user_place() != frame.base:
+        return False
+    _bound(frame)
+    return here.current() is not frame
+
+
+def _bound(frame: Frame) -> None:
     """Compute what a long frame has made, so that memory and the work to come stay bounded. What
     keeps its graph stays, and the rest with it for longer: gradients of all of it may be asked for,
     and it is to be one program with them."""
+    turn = here.turn
     looked()
     frame.limit += Frame.usual_limit
     known = frame.known_storages()
@@ -177,9 +190,11 @@ def bound(frame: Frame) -> None:
     kept = [t for s, t in known.items() if s.keeps_graph]
     if background.is_paused() or kept and not (is_over(frame) and _is_loop(frame, kept)):
         return
-    for first in range(0, len(pending), BATCH):
-        compute(frame, pending[first:first + BATCH])
+    with by_nobody():
+        for first in range(0, len(pending), BATCH):
+            compute(frame, pending[first:first + BATCH])
     end(frame)
+    here.cut = turn
     Frame.cut_off += Frame.usual_limit
 
 

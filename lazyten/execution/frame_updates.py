@@ -75,9 +75,11 @@ def run(frame: Frame, realized: Mapping[Node, Buffer], updates: Updates,
     """The nodes that read a segment's results: first of what is due, and of what is written."""
     if segment.ready is None:
         updates.begin(frame, segment, [*due, *written] if is_all(frame, due, written) else ())
+    if not (updates.own or segment.donated):  # it writes over nothing
+        return segment.run([*frame.sources, *realized.values()], (), looking=looking)
     owners: Owners = [None] * len(frame.sources)
     unknown: frozenset[int] = frozenset()
-    if (updates.own or segment.donated) and is_all(frame, due, written):
+    if is_all(frame, due, written):
         with changing:  # no other thread looks at what the frame reads, from now on
             frame.is_written = True
             unknown = frame.unknown_sources(segment.donated)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lazyten.execution.blas import one_thread
-from lazyten.execution.node_by_node import NODE, values, work
+from lazyten.execution.node_by_node import NODE, recipe_of, values
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import is_known
 from lazyten.execution.plans.plan import Options
@@ -125,11 +125,14 @@ class TooMuch(Exception):
     """A graph is to be planned, which was asked for as one that comes `seldom`."""
 
 
-class _Seldom(threading.local):
+class _Asked(threading.local):
+    """Of each thread: how often what comes `seldom` came, and whether anybody asks."""
+
     times = 0
+    by_nobody = False
 
 
-_seldom = _Seldom()
+_asked = _Asked()
 
 
 @contextmanager
@@ -137,17 +140,29 @@ def seldom(times: int) -> Iterator[None]:
     """Within this block this thread's graphs are interpreted, as nobody may ever ask for them
     again. times: how often they came, this time, too. TooMuch where all of these take as long as it
     does to compile them, or where they cannot be interpreted; nothing is computed then."""
-    before, _seldom.times = _seldom.times, times
+    before, _asked.times = _asked.times, times
     try:
         yield
     finally:
-        _seldom.times = before
+        _asked.times = before
+
+
+@contextmanager
+def by_nobody() -> Iterator[None]:
+    """Within this block this thread's graphs are computed as they have got long, where nobody asks
+    for them: so they are cut anywhere, and each may be another. One is interpreted until that took
+    as long as to plan it."""
+    before, _asked.by_nobody = _asked.by_nobody, True
+    try:
+        yield
+    finally:
+        _asked.by_nobody = before
 
 
 def pays(device: str, graph: Graph, here: Line) -> bool:
     """Whether a graph that a line asks for is to be interpreted this time."""
-    if _seldom.times:
-        return _is_quick(device, graph, _seldom.times)
+    if _asked.times:
+        return _is_quick(device, graph, _asked.times)
     here.requests += 1
     wish = _wish()
     if wish == "never" or not _can_be(device, graph):
@@ -157,11 +172,12 @@ def pays(device: str, graph: Graph, here: Line) -> bool:
     number, planning = hash(graph.key), PLAN + PLANNED_NODE * len(graph.order)
     if number not in here.interpreted:
         here.new += number not in here.planned
-        if number in here.planned or not here.varies():
+        if number in here.planned or not (_asked.by_nobody or here.varies()):
             return here.plan(number, planning)
-    runs, elements = here.runs(number), work(graph.order)
+    runs, elements = here.runs(number), recipe_of(graph).work
     spent = runs.count * (elements + NODE * len(graph.order))
-    if elements > MOST or spent >= planning or runs.turns == TURNS:
+    is_loop = runs.turns == TURNS and not _asked.by_nobody
+    if elements > MOST or spent >= planning or is_loop:
         return here.plan(number, planning)
     return True
 
@@ -183,7 +199,7 @@ def _is_quick(device: str, graph: Graph, times: int) -> bool:
     nodes = len(graph.order)
     planning = PLAN + PLANNED_NODE * nodes
     most = min(MOST_ONCE, TIMES * planning) if times == 1 else planning
-    if times * (work(graph.order) + NODE * nodes) > most:
+    if times * (recipe_of(graph).work + NODE * nodes) > most:
         raise TooMuch
     return True
 

@@ -12,6 +12,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -73,15 +76,37 @@ def _copied(node: Node) -> int:
 
 # ---- values --------------------------------------------------------------------------------------
 
+class Recipe(NamedTuple):
+    """How a graph is interpreted: sums of products; of each node, in order, what it reads; and how
+    often each is read. work: about how many microseconds their elements take."""
+
+    sums: Mapping[Node, Node]
+    reads: Mapping[Node, Sequence[Node]]
+    uses: Counter[Node]
+    work: float
+
+
+_recipes: WeakKeyDictionary[Graph, Recipe] = WeakKeyDictionary()
+
+
+def recipe_of(graph: Graph) -> Recipe:
+    """How a graph is interpreted, worked out once."""
+    found = _recipes.get(graph)
+    if found is None:
+        passed, sums = graph.passed, products(graph.order, graph.roots, graph.passed)
+        factors = set(sums.values())
+        reads = {node: (passed[node],) if node in passed else sums.get(node, node).src
+                 for node in graph.order if node not in factors}
+        uses = Counter(chain(graph.roots, *reads.values()))
+        found = _recipes[graph] = Recipe(sums, reads, uses, work(graph.order))
+    return found
+
+
 def values(graph: Graph, inputs: Sequence[Buffer]) -> list[Array]:
     """The values of the roots; inputs: what stands for the graph's buffers."""
     given, found = iter(inputs), dict[Node, Array]()
-    passed, sums = graph.passed, products(graph.order, graph.roots, graph.passed)
-    factors = set(sums.values())
-    reads = {node: (passed[node],) if node in passed else sums.get(node, node).src
-             for node in graph.order if node not in factors}
-    left = Counter(s for sources in reads.values() for s in sources)
-    left.update(graph.roots)
+    passed, (sums, reads, uses, _) = graph.passed, recipe_of(graph)
+    left = uses.copy()
     for node, sources in reads.items():
         found[node] = _contents(next(given)) if node.op is Op.BUFFER and node not in passed \
             else _value(node, found, passed, sums)

@@ -424,14 +424,15 @@ _REFERENCES = _references()
 class _Here(local):
     """Of each thread. current: the frame that is recorded in; others: those that other devices go
     on with. first_serial: while an operation is recorded, that of the first storage which it made.
-    turn: a number that is another after each look at a value, and after each step of training.
+    turn: a number that is another after each look at a value, and after each step of training; cut:
+    the last turn in which so much was recorded that it was computed though nobody looked.
     walks: whether the operation goes through what its operands are computed by, as gradients do."""
 
     def __init__(self) -> None:
         self.current: Callable[[], Frame | None] = _nothing
         self.others: dict[str, Callable[[], Frame | None]] = {}
         self.first_serial: int | None = None
-        self.turn = next(_turns)
+        self.turn, self.cut = next(_turns), 0
         self.draws: list[Any] = []
         self.walks = False
         self.frame: Frame | None = None

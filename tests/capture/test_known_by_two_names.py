@@ -43,3 +43,30 @@ def test_with_a_whole_graph_it_is_refused() -> None:
     s = lt.optim.SGD([w], lr=0.1)
     with pytest.raises(lt.JitError, match="in two ways"):
         lt.jit(lambda w: train(s, w), fullgraph=True)(w)
+
+
+class Summing:
+    """A total that is written in place, and the last summand, which each step assigns."""
+
+    def __init__(self) -> None:
+        self.total, self.last = lt.zeros(2).realize(), lt.zeros(2).realize()
+
+
+def test_what_is_written_and_gets_another_name_is_traced_anew() -> None:
+    s = Summing()
+
+    def step(x: lt.Tensor) -> lt.Tensor:
+        s.total += x
+        y = s.last + x
+        s.last = x * 1
+        return y
+
+    jitted, x = lt.jit(step, fullgraph=True), lt.tensor([1.0, 2.0])
+    for _ in range(3):
+        jitted(x)
+    assert jitted.cache_size == 1
+    for count in (4, 5):
+        s.last = s.total
+        assert jitted(x).tolist() == [count + 1, 2 * count + 2]
+        assert s.total.tolist() == [count, 2 * count]
+        assert jitted.cache_size == 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tensor_values import assert_alike, counted_plans
 
 import lazyten as lt
-from lazyten.execution import interpreted
+from lazyten.execution import frame_runs, interpreted
 from lazyten.support.errors import ArgumentError, IndexingError
 
 pytestmark = pytest.mark.usefixtures("interpreting_as_users_do")
@@ -92,6 +92,21 @@ def test_a_graph_that_comes_again_and_again_is_planned(monkeypatch: pytest.Monke
         late.append(made)
     assert [len(made) for made in late[1:]].count(1) == 1
     assert not late[-1]
+
+
+def test_a_loop_that_nobody_looks_into_is_planned_once_it_took_as_long_to_interpret(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interpreted, "PLAN", 0.0)
+    monkeypatch.setattr(interpreted, "PLANNED_NODE", 10 * interpreted.NODE)
+    x = memory(3)
+    found = []
+    for _ in range(2):
+        with counted_plans() as made:
+            for _ in range(4 * frame_runs.SHORTEST):  # of two operations
+                x = x * 0.5 + 1
+        found.append(len(made))
+    assert found == [0, 1]
+    np.testing.assert_allclose(x.numpy(), [2, 2, 2])
 
 
 @pytest.mark.slow

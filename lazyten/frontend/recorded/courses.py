@@ -2,7 +2,7 @@
 
 In: what is done at one line of the user's, with which numbers, in which turn (storage/frames.py).
 Out: whether some of these differ from turn to turn. A loop within a turn goes through the same
-numbers in each.
+numbers in each; but for one so long that it was cut though nobody looked: no turn is like another.
 """
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from lazyten.support.remembered import Remembered
 TURNS = 2
 """So many times an operation has other numbers after a look than it had before, until these are
 taken to vary."""
+LOOP = 16
+"""So many times in one turn that was cut."""
 NAMES = 4096
 """So many keys of entries of a family are known, to be forgotten once it is general."""
 
@@ -38,7 +40,30 @@ class Course:
         before = self.before[len(self.now) - 1]
         if before == numbers:
             return []
-        return [n for n, (a, b) in enumerate(zip(before, numbers, strict=True)) if a != b]
+        return _differing(before, numbers)
+
+
+def _differing(some: tuple[Hashable, ...], others: tuple[Hashable, ...]) -> list[int]:
+    """Which of so many numbers are not the same."""
+    return [n for n, (a, b) in enumerate(zip(some, others, strict=True)) if a != b]
+
+
+@dataclass(slots=True, eq=False)
+class Within:
+    """What a family was met with in a turn. last: the numbers of the last time; times, different:
+    how often they were others than those before, and which."""
+
+    turn: int = 0
+    last: tuple[Hashable, ...] = ()
+    times: int = 0
+    different: set[int] = field(default_factory=set)
+
+    def meet(self, numbers: tuple[Hashable, ...]) -> None:
+        """Note these numbers. (As many as before: others may be of another index.)"""
+        if numbers != self.last and len(numbers) == len(self.last):
+            self.times += 1
+            self.different.update(_differing(self.last, numbers))
+        self.last = numbers
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +73,7 @@ class Family:
     courses: by the key of an operation without its numbers, these; varying: which of them differed
     from one look to the next. turn: the last that met others; turns: how many did. names: keys of
     entries for numbers as they were. views: keys of what numbers only say where views are for.
-    exact: of what they are a part of.
+    exact: of what they are a part of. within: the turn under way.
     """
 
     turn: int = 0
@@ -58,18 +83,25 @@ class Family:
     names: list[Hashable] = field(default_factory=list)
     views: set[Hashable] = field(default_factory=set)
     exact: set[Hashable] = field(default_factory=set)
+    within: Within = field(default_factory=Within)
 
     @property
     def varies(self) -> bool:
         """Whether some numbers are known to vary."""
         return self.turns >= TURNS
 
-    def meet(self, turn: int, key: Hashable, numbers: tuple[Hashable, ...]) -> bool:
+    def meet(self, turn: int, cut: int, key: Hashable, numbers: tuple[Hashable, ...]) -> bool:
         """Note an operation with these numbers, equal for what means the same; gives whether some
-        of them are known to vary."""
+        of them are known to vary. cut: the last turn that was cut."""
         if len(self.courses) >= NAMES:
             for known in (self.courses, self.views, self.exact):
                 known.clear()
+        if self.within.turn != turn:
+            if self.within.turn == cut and self.within.times >= LOOP:
+                self.varying |= self.within.different
+                self.turns = TURNS
+            self.within = Within(turn)
+        self.within.meet(numbers)
         course = self.courses.get(key)
         if course is None:
             course = self.courses[key] = Course(turn, [], [])

@@ -47,7 +47,7 @@ class Cut:
             return Region()
         numbers: list[int] = []
         key = x._storage.shape, x._storage.dtype, _kind(self.index, numbers)
-        return Region() if family.meet(here.turn, key, tuple(numbers)) else None
+        return Region() if family.meet(here.turn, here.cut, key, tuple(numbers)) else None
 
 
 def _kind(index: Any, numbers: list[int]) -> Hashable:

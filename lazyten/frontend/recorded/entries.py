@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from lazyten.execution import frame_runs
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.gradients import become_apart
@@ -127,8 +126,6 @@ def fresh_tensor(frame: Frame, value: Value, operands: Sequence[Handle[Any]]) ->
     result._moves = ()
     result._lineage = result._grad = None
     result._value = value
-    if frame.recorded >= frame.limit:
-        frame_runs.bound(frame)
     return result
 
 
@@ -177,6 +174,4 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
             if result.number == len(fresh):
                 fresh.append(deferred(frame, value.template, value.keeps_graph, value.was_freed))
             made.append(Handle._view(fresh[result.number], value.moves, None))
-    if frame.recorded >= frame.limit:
-        frame_runs.bound(frame)
     return made[0] if entry.kind is None else entry.kind(made)

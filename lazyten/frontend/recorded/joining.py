@@ -67,7 +67,7 @@ def note(function: Callable[..., Any], operands: Sequence[Handle[Any]],
     place = user_place()
     kind = tuple([(x.shape, x.dtype) for x in operands])
     numbers = tuple([(_source_of(value), value.moves) for value in values])
-    if family_at((joining, function, place)).meet(here.turn, kind, numbers):
+    if family_at((joining, function, place)).meet(here.turn, here.cut, kind, numbers):
         if len(_lines) >= LINES:
             _lines.clear()
         _lines.add((function, place))

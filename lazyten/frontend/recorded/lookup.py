@@ -147,7 +147,7 @@ def _real(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     frame = here.current()
-    if frame is None:
+    if frame is None or frame.recorded >= frame.limit and frame_runs.is_cut(frame):
         frame = frame_for(args, kwargs)
     operands: list[Handle[Any]] = []
     key: list[Any] = [function, frame.device, _grad.enabled, _casts.types, dt.default_float,
@@ -199,7 +199,7 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
     if met is None or met.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
-    if family.meet(here.turn, met.key, tuple(map(exactly, met.given))):
+    if family.meet(here.turn, here.cut, met.key, tuple(map(exactly, met.given))):
         for known in family.names:
             _known.drop(known)
         family.names.clear()
@@ -222,7 +222,7 @@ def _recorded(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...],
     if is_read_alone(entry, operands):
         return function(*args, **kwargs)
     if is_clean:
-        _known.fresh = max(FRESH, 2 * frame.recorded, _known.fresh)
+        _known.fresh = max(FRESH, 2 * (frame.recorded + entry.weight), _known.fresh)
         _known.add((*name, entry.first) if entry.draws and _known.get(name) else name, entry,
                    entry.weight)
     else:

@@ -313,7 +313,7 @@ def test_a_jitted_function_writes_anywhere_by_one_captured_call() -> None:
     assert put.cache_size <= 3
 
 
-@pytest.mark.parametrize("kind", ["iteration", "columns", "factors", "state"])
+@pytest.mark.parametrize("kind", ["iteration", "columns", "factors", "many", "state"])
 def test_numbers_that_a_loop_goes_through_in_each_step_do_not_vary(
         kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lookup.forget()
@@ -328,8 +328,8 @@ def test_numbers_that_a_loop_goes_through_in_each_step_do_not_vary(
             parts = [row * w for row in x]
         elif kind == "columns":
             parts = [x[:, n] * w[n] for n in range(3)]
-        elif kind == "factors":
-            parts = [x * w * (n + 1.5) for n in range(4)]
+        elif kind in ("factors", "many"):
+            parts = [x * w * (n + 1.5) for n in range(4 if kind == "factors" else 20)]
         else:
             parts = [state[n] * w for n in range(2)]
         loss = lt.stack(parts).square().sum()

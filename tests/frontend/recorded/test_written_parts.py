@@ -99,6 +99,32 @@ def test_parts_that_are_written_compile_nothing_anywhere(name: str) -> None:
         assert len(plans) == before
 
 
+def _element_alone(x: Any, rng: random.Random) -> None:
+    n, column = rng.randrange(len(x)), rng.randrange(3)
+    x[n, column] += 0.5 * (1.0 - x[n, column])
+
+
+@pytest.mark.usefixtures("interpreting_as_users_do")
+@pytest.mark.parametrize("step", [_element_alone, _row_by_another])
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_a_loop_that_nobody_looks_into_is_no_program_of_its_iterations(
+        step: Step, is_constant: bool) -> None:
+    lookup.forget()
+    values, ours, theirs = np.zeros((50, 3), np.float32), random.Random(5), random.Random(5)
+    x = lt.zeros(50, 3) if is_constant else lt.tensor(values)
+    with counted_plans() as plans:
+        for _ in range(400):
+            step(x, ours)
+            step(values, theirs)
+        np.testing.assert_allclose(x.numpy(), values, rtol=1e-5)
+    assert max(map(_nodes, plans), default=0) < 40
+
+
+def _nodes(key: Any) -> int:
+    """How many nodes the graph has that this is the structure of."""
+    return len(key[0])
+
+
 def test_memory_that_others_share_is_written_where_it_is() -> None:
     array, expected = np.zeros((9, 3), np.float32), np.zeros((9, 3), np.float32)
     x, rng = lt.from_numpy(array), random.Random(4)
