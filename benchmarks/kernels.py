@@ -136,7 +136,8 @@ def measured(row: Row, clock: Callable[[], float]) -> tuple[float, float]:
     ours = [lt.tensor(x) for x in row.inputs]
     lt.realize(*ours)
     theirs = [torch.from_numpy(x) for x in row.inputs]
-    calls = (lambda: run(*ours), lambda: function(torch, torch.nn.functional, *theirs))
+    calls: list[Callable[[], Any]] = [
+        lambda: run(*ours), lambda: function(torch, torch.nn.functional, *theirs)]
     check(row.name, *(call() for call in calls))
     times: tuple[list[float], list[float]] = ([], [])
     end = time.perf_counter() + SECONDS
