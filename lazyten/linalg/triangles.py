@@ -34,15 +34,16 @@ class _Cholesky(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, upper: bool, checks: bool, operation: str) -> Any:
         values = host.values_of(a, operation)
-        values = np.tril(adjoint(values) if upper else values)
-        values = values + adjoint(np.tril(values, -1))
+        values = adjoint(values) if upper else values
         info = np.zeros(values.shape[:-2], np.int32)
         try:
-            factor = np.linalg.cholesky(values)
+            factor = np.linalg.cholesky(values)  # which reads the lower triangle alone
             failed = not np.isfinite(factor).all()
         except np.linalg.LinAlgError:
             failed = True
         if failed:
+            values = np.tril(values)
+            values = values + adjoint(np.tril(values, -1))
             info = host.first_not_positive(values)
             if checks:
                 host.refuse_failed(info, operation, NOT_POSITIVE)

@@ -35,6 +35,9 @@ GATHER_WORK = 6.0
 """To hold a position inside the axis, and to read where it says."""
 UNPACKING = 12.0
 """Work up to which a product unpacks its operands itself: a register tile shares what it does."""
+COUNTING = 12.0
+"""Work up to which what follows from positions alone is computed where it is read: loops count it,
+and have parts of their own where a comparison of positions changes."""
 SERIAL = 3.0
 """How much slower a value is computed in a loop that is neither vectorized nor shared."""
 
@@ -172,6 +175,8 @@ class _Model:
             return False  # local memory holds 16-bit floats as they are, and tensor cores take them
         if node.op is Op.CAST and load_work(node.src[0]) + 1 <= load_work(node):
             return False  # what is cast is stored, and read, in fewer bytes
+        if not self.memory[node] and self.work[node] <= COUNTING:
+            return False
         if self._is_unpacked(node) and self.reads[node].nested and self.work[node] <= UNPACKING:
             return False
         return kind and node not in self.stored

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import lazyten as lt
 from lazyten.ir import dtype as dt
@@ -18,6 +20,28 @@ def test_the_greatest_divisor_of_the_least_number_is_positive_where_it_fits(dtyp
     wanted = [math.gcd(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     assert x.gcd(y).tolist() == wanted
     assert y.gcd(x).tolist() == wanted
+
+
+@pytest.mark.parametrize("dtype", (dt.int8, dt.uint8), ids=str)
+def test_the_greatest_divisor_of_any_two_numbers_of_a_byte_is_numpys(dtype: dt.DType,
+                                                                     device: str) -> None:
+    numbers = np.arange(int(dtype.min), int(dtype.max) + 1)
+    wanted = np.gcd(numbers[:, None], numbers).astype(dtype.numpy)
+    x = lt.tensor(numbers, dtype=dtype, device=device)
+    assert_array_equal(x[:, None].gcd(x).numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", (dt.int16, dt.int32, dt.uint32, dt.int64, dt.uint64), ids=str)
+def test_numbers_of_all_lengths_have_the_greatest_divisors_that_numpy_finds(dtype: dt.DType,
+                                                                            device: str) -> None:
+    rng = np.random.default_rng(0)
+    most = np.iinfo(dtype.numpy)
+    x, y = (rng.integers(most.min, most.max, 1000, dtype.numpy, endpoint=True)
+            >> rng.integers(0, dtype.bits, 1000).astype(dtype.numpy) for _ in range(2))
+    powers = np.ones(dtype.bits, dtype.numpy) << np.arange(dtype.bits).astype(dtype.numpy)
+    x, y = np.append(x, powers), np.append(y, powers[::-1])
+    found = lt.tensor(x, device=device).gcd(lt.tensor(y, device=device))
+    assert_array_equal(found.numpy(), np.gcd(x, y))
 
 
 @pytest.mark.parametrize(("dtype", "number"), ((lt.uint8, -1), (lt.uint8, 256), (lt.int8, 200),

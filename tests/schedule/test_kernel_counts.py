@@ -56,3 +56,23 @@ def test_what_is_done_with_sums_of_narrow_products_is_a_kernel_of_its_own() -> N
     np.testing.assert_array_equal(found.numpy(), 0.5 * (a.int().numpy() @ b.int().numpy().T))
     wide = [x.float().realize() for x in (a, b)]
     assert_kernels(lambda: (wide[0] @ wide[1].T) * scale, 1)
+
+
+def test_a_comparison_of_positions_that_many_kernels_make_is_stored_by_none() -> None:
+    """Of pairs of rows: stored, it would take a byte for each pair and column."""
+    n, columns = 32, 200
+    tables = [lt.randint(0, 9, (n, columns), device="cpu").realize() for _ in range(10)]
+
+    def earlier() -> lt.Tensor:
+        rows = lt.arange(n, device="cpu").byte()
+        first, second = (x.expand(n, n, columns) for x in (rows[:, None, None], rows[:, None]))
+        return second < first
+    with watch_kernels() as kernels:
+        found = [((x[:, None] == x) & earlier()).sum(1) for x in tables]
+        lt.realize(*found)
+    assert [value.node.shape for _, made in kernels.schedules for value in made.stored] == \
+        [(n, columns)] * len(tables)
+    for x, ranks in zip(tables, found, strict=True):
+        values = x.numpy()
+        same = (values[:, None] == values) & np.tri(n, n, -1, dtype=bool)[..., None]
+        np.testing.assert_array_equal(ranks.numpy(), same.sum(1))

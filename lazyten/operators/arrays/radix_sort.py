@@ -1,10 +1,11 @@
 """Sorting long axes by their digits, in linear time (LSD radix sort).
 
-In: a GRAPH node of unsigned integers. Out: a GRAPH node of positions (int64). Each pass puts the
-elements in the order of one digit, and leaves equal ones in theirs: it counts, in blocks of BLOCK
-elements, how often each digit occurs; sums over the counts say where the first such element of a
-block goes; and comparisons within a block, where the others go. Everything but the last step, a
-SCATTER, is vectorized and shared by threads.
+In: a GRAPH node of unsigned integers. Out: a GRAPH node of positions (int64). One kernel cuts the
+keys into digits. Each pass then puts the positions in the order of one digit, and leaves those of
+equal ones in theirs: it looks up the digits in the order so far, counts, in blocks of BLOCK
+elements, how often each occurs; sums over the counts say where the first such element of a block
+goes; and comparisons within a block, where the others go. Everything but the last step, a SCATTER
+of positions, is shared by threads.
 """
 from __future__ import annotations
 
@@ -38,14 +39,12 @@ def _order(keys: Node) -> Node:
     rows, n = keys.shape
     size = -(-n // BLOCK) * BLOCK
     place = dt.int32 if size << DIGIT < 1 << 31 else dt.INDEX
-    rest = ew.padded(keys, ((0, 0), (0, size - n)), keys.dtype.max)
-    found = positions(rest.shape, 1, place)
+    wide = ew.padded(keys, ((0, 0), (0, size - n)), keys.dtype.max)
+    found = positions(wide.shape, 1, place)
     for done in range(0, keys.dtype.bits, DIGIT):
-        to = _destinations(cast(rest, dt.uint8), place)
+        digit = stored(cast(ew.shift_right(wide, done), dt.uint8))
+        to = _destinations(gather(digit, 1, found) if done else digit, place)
         found = scatter(const(0, place, found.shape), 1, to, found, None)
-        if done + DIGIT < keys.dtype.bits:  # the same kernels for each digit
-            rest = ew.shift_right(rest, DIGIT)
-            rest = scatter(const(0, rest.dtype, rest.shape), 1, to, rest, None)
     return move(Op.SHRINK, found, ((0, rows), (0, n)))
 
 

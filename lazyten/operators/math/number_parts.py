@@ -14,7 +14,11 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import special
 from lazyten.operators.math.elementwise import Operand
 from lazyten.operators.math.gradients import flat_in, with_gradient
+from lazyten.operators.math.scans import stored
 from lazyten.support.errors import DTypeError
+
+STEPS = 64
+"""Steps towards a common divisor in one kernel, which takes longer to compile the more it has."""
 
 _BITS = {16: dt.int16, 32: dt.int32, 64: dt.int64}
 
@@ -94,17 +98,35 @@ def angle(x: Node) -> Node:
 # ---- integers ------------------------------------------------------------------------------------
 
 def gcd(a: Operand, b: Operand) -> Node:
-    """The greatest common divisor, 0 of 0 and 0: Euclid's algorithm, for as many steps as the type
-    may need (of neighbouring Fibonacci numbers). The magnitudes are unsigned, as that of the least
-    number fits in no signed type."""
+    """The greatest common divisor, 0 of 0 and 0: of magnitudes, which are unsigned, as that of the
+    least number fits in no signed type.
+
+    By halving and subtracting (J. Stein, 1967), as processors divide few integers at a time: y is
+    an odd multiple of the greatest power of two in both, and each step takes a bit at least off x
+    or y until x is 0. As many steps as the type may need."""
     dtype = ew.result_type([a, b])
     if not dtype.is_int or dtype is dt.bool_:
         raise DTypeError(f"gcd and lcm of {dtype.name}: they are for integers")
     shape = ew.common_shape([a, b], "gcd")
     x, y = (_magnitude(ew.as_node(v, dtype, shape)) for v in (a, b))
-    for _ in range(math.ceil(dtype.bits / math.log2((1 + math.sqrt(5)) / 2)) + 1):
-        x, y = ew.where(ew.equal(y, 0), x, y), ew.where(ew.equal(y, 0), 0, ew.remainder(x, y))
-    return cast(x, dtype)
+    either = ew.bitwise_or(x, y)
+    power = ew.bitwise_and(either, ew.negative(either))
+    has_more = ew.equal(ew.bitwise_and(y, power), 0)
+    x, y = ew.where(has_more, y, x), ew.where(has_more, x, y)
+    for step in range(2 * dtype.bits - 1):
+        if step and step % STEPS == 0:
+            x, y = stored(x), stored(y)
+        x, y = _without_a_bit(x, y, power)
+    return cast(y, dtype)
+
+
+def _without_a_bit(x: Node, y: Node, power: Node) -> tuple[Node, Node]:
+    """Two numbers with the same divisors, of which y is an odd multiple of `power`: x halved, or if
+    it is odd, too, half of the difference, and the lesser."""
+    is_odd, is_less = ew.not_equal(ew.bitwise_and(x, power), 0), ew.less(x, y)
+    apart = ew.where(is_less, ew.sub(y, x), ew.sub(x, y))
+    return (ew.shift_right(ew.where(is_odd, apart, x), 1),
+            ew.where(ew.bitwise_and(is_odd, is_less), x, y))
 
 
 def _magnitude(x: Node) -> Node:

@@ -22,7 +22,8 @@ OutputSize = int | Sequence[int | None] | None
 
 
 def _windows(input: Tensor, output_size: OutputSize, name: str) -> dict[int, int]:
-    """How many windows each spatial axis is shared out to, by axis, the last axis first."""
+    """How many windows each spatial axis is shared out to, by axis, the last axis last:
+    until then vectors are of neighbours, and less is left of the axis that has these."""
     spatial = int(name[-2])
     check_spatial(input, spatial, name)
     given = list(output_size) if isinstance(output_size, Sequence) else [output_size] * spatial
@@ -38,7 +39,7 @@ def _windows(input: Tensor, output_size: OutputSize, name: str) -> dict[int, int
         raise ShapeError(f"{name} of shape {input.shape}: an axis of channels or elements has size "
                          f"0, and a window of none has no value; check the size first")
     first = input.ndim - spatial
-    return {first + i: counts[i] for i in reversed(range(spatial))}
+    return {first + i: counts[i] for i in range(spatial)}
 
 
 def _average(input: Tensor, output_size: OutputSize, name: str) -> Tensor:
