@@ -106,3 +106,25 @@ def test_a_gate_of_each_query_scales_what_positions_add() -> None:
         2, 3, 5, 2, 3).sum(-1)
     u, r = np.split(1 / (1 + np.exp(-sums)), 2, -1)
     np.testing.assert_allclose(found, (u * (r * scale - 1) + 2) * positions, 1e-5, 1e-5)
+
+
+def test_onnxruntimes_domain_need_not_be_imported() -> None:
+    """Its optimizer for transformers leaves that out, and onnxruntime loads what it wrote."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("BiasGelu", ["x", "b"], ["y"], domain="com.microsoft")], "g",
+        [value(name, onnx.TensorProto.FLOAT, [4]) for name in "xb"],
+        [value("y", onnx.TensorProto.FLOAT, [4])])
+    model = lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    x, b = floats(4), floats(4) + 1
+    close(model([x, b])[0], F.gelu(lt.tensor(x + b)))
+
+
+def test_arrays_that_lie_as_one_processor_likes_them_are_refused() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("ReorderInput", ["x"], ["y"], domain="com.microsoft.nchwc")], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 8, 2, 2])],
+        [helper.make_value_info("y", onnx.TypeProto())])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("com.microsoft.nchwc", 1)])
+    with pytest.raises(lt.ArgumentError, match="ORT_ENABLE_EXTENDED"):
+        lt.onnx.load(proto)

@@ -91,9 +91,9 @@ def conv_transpose(x: T, w: T, b: T | None = None, *, auto_pad: str = "NOTSET",
     if output_shape or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         wanted = output_shape or [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
         wanted = wanted[-rank:]
-        over = [n - m for n, m in zip(full, wanted, strict=True)]
-        if auto_pad == "NOTSET":  # what is asked for beyond all that there is comes behind it
-            over = [max(n, 0) for n in over]
+        over = [max(n - m, 0) for n, m in zip(full, wanted, strict=True)]
+        if not output_shape:  # a stride beyond the window adds nothing at the end
+            wanted = [n - m for n, m in zip(full, over, strict=True)]
         less, more = [n // 2 for n in over], [n - n // 2 for n in over]
         around = less + more if auto_pad == "SAME_UPPER" else more + less
     else:
@@ -211,7 +211,7 @@ def average_pool(x: T, *, kernel_shape: list[int], auto_pad: str = "NOTSET", cei
     """The mean of each window, with or without what was padded."""
     total, count = pooled_sums(x, kernel_shape, auto_pad, ceil_mode, count_include_pad,
                                 dilations, pads, strides)
-    return (total / count).to(x.dtype)
+    return (total / count.clamp(min=1)).to(x.dtype)  # 0 for a window of pads alone
 
 
 def pooled_sums(x: T, kernel: list[int], auto_pad: str, ceil_mode: int, count_include_pad: int,
