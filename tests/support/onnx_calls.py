@@ -275,7 +275,7 @@ CALLS = [
     Row("RoiAlign", 16, {"output_height": 2, "output_width": 2}, [floats(1, 2, 5, 5),
         np.array([[3, 1, 2, 4], [1, 1, 3, 3.5]], np.float32), places(0, 0)]),
     Row("Resize", 18, {"mode": "linear", "antialias": 1}, [whole((1, 1, 9, 7)), floats(0),
-        floats(0), places(1, 1, 4, 5)]),
+        floats(0), places(1, 1, 5, 4)]),
     Row("Resize", 18, {"mode": "cubic", "antialias": 1}, [whole((1, 1, 9, 7)), floats(0),
         floats(0), places(1, 1, 4, 9)]),
     Row("Scaler", ("ai.onnx.ml", 1), {"offset": [0.5, 1.0], "scale": [2.0, 3.0]}, [floats(3, 2)]),
