@@ -58,6 +58,10 @@ class Model:
 
     __copy__ = partialmethod(__deepcopy__, None)
 
+    def __reduce__(self) -> tuple[type[Model], tuple[Graph, str | None]]:
+        """What was read, weights too; programs are made again."""
+        return Model, (self._graph, self._device)
+
     def __repr__(self) -> str:
         names = ", ".join(f"{x.name}: {x.dtype.lower()} {list(x.shape or ())}" for x in self.inputs)
         return f"Model({names} -> {', '.join(self.outputs)})"
