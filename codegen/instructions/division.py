@@ -4,9 +4,10 @@ In: a Function with nothing but its text left to make; the passes before look fo
 index arithmetic. Out: the same without IDIV and MOD. Machines truncate towards zero, and fail where
 a divisor is 0 or the least integer is divided by -1.
 
-Processors divide vectors of floats, but of integers one lane after the other. Integers a and b that
-floats hold may be divided as these, and the quotient truncated: one that is no integer is 1 / |b| or
-more away from the nearest, and rounding moves it by less, |a / b| / 2**p, as |a| is below 2**p.
+Processors divide vectors of floats, but of integers one lane after the other. Integers a and b
+that floats hold may be divided as these, and the quotient truncated: one that is no integer is
+1 / |b| or more away from the nearest, and rounding moves it by less, |a / b| / 2**p, as |a| is
+below 2**p.
 """
 from __future__ import annotations
 

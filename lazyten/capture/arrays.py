@@ -44,6 +44,20 @@ class _Given:
             self.view[...] = array
 
 
+KEPT_BYTES = 1 << 16
+"""A result of so many bytes, whose memory no other call writes to, is an array over it: copying
+takes longer than to keep it."""
+
+
+class _Memory:
+    """Keeps a buffer as long as an array over it lives."""
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(self, buffer: Buffer, view: Array) -> None:
+        self.buffer, self.__array_interface__ = buffer, view.__array_interface__
+
+
 class _Result:
     """Reads a value that is computed, by its number. `view`: an array over the memory of the last,
     which often is that of the next; it keeps none, so that results find theirs free."""
@@ -63,8 +77,12 @@ class _Result:
             flat = buffer.view()
             self.view = None if flat is None else self._shown(flat, node)
             self.handle = buffer.handle
-        found = self._shown(buffer.numpy(), node) if self.view is None else self.view
-        return found.copy()
+        if self.view is None:
+            return self._shown(buffer.numpy(), node).copy()
+        if self.view.nbytes >= KEPT_BYTES and self.view.size == buffer.size \
+                and self.view.flags.c_contiguous:
+            return np.asarray(_Memory(buffer, self.view))
+        return self.view.copy()
 
     def _shown(self, flat: Array, node: Node) -> Array:
         return moved_array(flat.reshape(node.shape), self.moves)

@@ -369,6 +369,21 @@ def test_a_copy_of_a_model_shares_its_weights_and_nothing_else() -> None:
         assert made._program.constants["w"] is model._program.constants["w"]
 
 
+def test_large_results_are_arrays_that_later_calls_leave_alone() -> None:
+    model = loaded([node("Relu", "x", "y"), node("Transpose", "y", "z", perm=[1, 0])],
+                   [value("x", [128, 256])], outputs="y z")
+    given = [rand(128, 256) for _ in range(5)]
+    found = [model([x]) for x in given]
+    found[2][0][:] = 7  # an array of the caller's
+    found += [model([x]) for x in given]
+    del model
+    for x, (y, z) in zip([*given, *given], found, strict=True):
+        wanted = np.full_like(x, 7) if y is found[2][0] else x.clip(0)
+        np.testing.assert_array_equal(y, wanted)
+        np.testing.assert_array_equal(z, x.clip(0).T)
+        assert y.flags.writeable and z.flags.writeable
+
+
 def test_a_model_can_be_pickled() -> None:
     """Whatever it has in it: a subgraph, an operator of another domain, one that stands for nodes;
     before and after it was called."""
@@ -391,7 +406,7 @@ def test_a_model_can_be_pickled() -> None:
 def test_a_pickled_operator_that_is_gone_is_an_error() -> None:
     model = loaded([node("Relu", "x", "y")], [value("x", [3])])
     data = pickle.dumps(model).replace(b"Relu", b"Rely")
-    with pytest.raises(lt.ArgumentError, match="the operator Rely of ai.onnx"):
+    with pytest.raises(lt.ArgumentError, match="the operator Rely of"):
         pickle.loads(data)
 
 

@@ -89,8 +89,8 @@ FUSED = [
     *[Row("CropAndResize", MICROSOFT, options, [floats(2, 3, 6, 5), np.array(
         [[0, 0, 1, 1], [0.1, 0.9, 0.8, 0.2], [-0.2, 0.3, 1.1, 0.7]], np.float32), ones(0, 1, 1),
         ones(*sizes)])
-      for options, sizes in (({}, (4, 3)), ({"mode": "nearest", "extrapolation_value": 2.0}, (3, 7)),
-                             ({}, (1, 5)))],
+      for options, sizes in (({}, (4, 3)), ({}, (1, 5)), ({
+          "mode": "nearest", "extrapolation_value": 2.0}, (3, 7)))],
     Row("SimplifiedLayerNormalization", 13, {"epsilon": 1e-3}, [floats(2, 3, 4), floats(4)]),
     Row("LayerNormalization", 13, {"axis": 1}, [floats(2, 3, 4), floats(3, 4), floats(3, 4)]),
     Row("SkipLayerNormalization", MICROSOFT, {"epsilon": 1e-3},

@@ -67,6 +67,15 @@ def pad_2(data: T, *, pads: list[int], mode: str = "constant", value: float = 0.
     return _pad(data, pads, value, range(data.ndim), mode)
 
 
+def _picked(x: T, axis: int, places: Array) -> T:
+    """Elements at places along an axis: without a table where each comes equally often."""
+    times, rest = divmod(len(places), x.shape[axis])
+    if rest or not np.array_equal(places, np.arange(len(places)) // times):
+        return x.index_select(axis, lt.tensor(places, device=x.device))
+    wide = [*x.shape[:axis + 1], times, *x.shape[axis + 1:]]
+    return x.unsqueeze(axis + 1).expand(wide).flatten(axis, axis + 1)
+
+
 @operator("Resize", since=11, host="roi scales sizes")
 def resize(x: T, roi: Array | None = None, scales: Array | None = None,
            sizes: Array | None = None, *, antialias: int = 0, axes: Ints = None,
@@ -87,7 +96,7 @@ def resize(x: T, roi: Array | None = None, scales: Array | None = None,
         found = matrices(x.shape[axis], new, scale, mode, coordinate_transformation_mode,
                          nearest_mode, cubic_coeff_a, exclude_outside, antialias, (start, end))
         if isinstance(found[0], np.ndarray) and found[0].ndim == 1:
-            x = x.index_select(axis, lt.tensor(found[0], device=x.device))
+            x = _picked(x, axis, found[0])
         elif found[0] is not None:
             wide = lt.float64 if dtype is lt.float64 else lt.float32
             weights = lt.tensor(found[0].astype(np.float32), device=x.device).to(wide)

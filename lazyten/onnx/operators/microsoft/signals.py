@@ -71,7 +71,8 @@ def crop_and_resize(x: T, rois: T, batch_indices: T, crop_size: Array, *,
         within = ((places >= 0) & (places <= last)).unsqueeze(2 - axis)
         inside = within if inside is None else inside & within
     assert inside is not None
-    return lt.where(inside[:, None], images, extrapolation_value)
+    found: T = lt.where(inside[:, None], images, extrapolation_value)
+    return found
 
 
 def _places(first: T, last: T, count: int) -> T:
@@ -79,7 +80,9 @@ def _places(first: T, last: T, count: int) -> T:
     if count == 1:
         return (first + last) * 0.5
     number = lt.arange(count, device=first.device)
-    return lt.where(number == count - 1, last, first + number * ((last - first) / (count - 1)))
+    found: T = lt.where(number == count - 1, last,
+                        first + number * ((last - first) / (count - 1)))
+    return found
 
 
 def _taken(x: T, places: T, axis: int, mode: str) -> T:
@@ -88,11 +91,13 @@ def _taken(x: T, places: T, axis: int, mode: str) -> T:
         shape = [1, 1, 1, 1]
         shape[0], shape[axis] = index.shape
         wide = [index.shape[1] if i == axis else n for i, n in enumerate(x.shape)]
-        return x.gather(axis, index.to(lt.int64).reshape(shape).expand(wide))
+        found: T = x.gather(axis, index.to(lt.int64).reshape(shape).expand(wide))
+        return found
     if mode == "nearest":
         return at((places + 0.5).floor())
     shape = [1, 1, 1, 1]
     shape[0], shape[axis] = places.shape
     share = (places - places.floor()).reshape(shape)
     before = at(places.floor())
-    return before + (at(places.ceil()) - before) * share
+    found: T = before + (at(places.ceil()) - before) * share
+    return found
