@@ -45,7 +45,7 @@ class _Given:
 
 
 KEPT_BYTES = 1 << 16
-"""A result of so many bytes, whose memory no other call writes to, is an array over it: copying
+"""A result of so many bytes is an array over its memory, which no other call writes to: copying
 takes longer than to keep it."""
 
 
@@ -69,8 +69,8 @@ class _Result:
         self.handle: Any = None
         self.view: Array | None = None
 
-    def read(self, nodes: Sequence[Node], arrays: Sequence[Array]) -> Array:
-        """The value, as an array of its own."""
+    def read(self, nodes: Sequence[Node], arrays: Sequence[Array], used: list[Buffer]) -> Array:
+        """The value, as an array of its own. used: memory that others read, to which it adds."""
         node = nodes[self.number]
         buffer: Buffer = unshaped(node).arg
         if self.handle is not buffer.handle:
@@ -80,7 +80,8 @@ class _Result:
         if self.view is None:
             return self._shown(buffer.numpy(), node).copy()
         if self.view.nbytes >= KEPT_BYTES and self.view.size == buffer.size \
-                and self.view.flags.c_contiguous:
+                and self.view.flags.c_contiguous and all(x is not buffer for x in used):
+            used.append(buffer)
             return np.asarray(_Memory(buffer, self.view))
         return self.view.copy()
 
@@ -94,7 +95,7 @@ class _Shown(NamedTuple):
     argument: int
     moves: Moves
 
-    def read(self, nodes: Sequence[Node], arrays: Sequence[Array]) -> Array:
+    def read(self, nodes: Sequence[Node], arrays: Sequence[Array], used: list[Buffer]) -> Array:
         """What is to be seen of it, as an array of its own."""
         return moved_array(arrays[self.argument], self.moves).copy()
 
@@ -129,9 +130,10 @@ class ArrayCall:
             for place, array in zip(self.given, arrays, strict=True):
                 place.fill(array)
             nodes: Sequence[Node] = ()
+            used = self._sources()
             for segment in replay.segments:  # one at most
-                nodes = segment.run(self._sources(), self.storages)
-            return [result.read(nodes, arrays) for result in self.results]
+                nodes = segment.run(used, self.storages)
+            return [result.read(nodes, arrays, used) for result in self.results]
 
     def _sources(self) -> list[Buffer]:
         found: list[Any] = [None] * len(self.storages)
