@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from lazyten.support.errors import ArgumentError
@@ -117,8 +116,6 @@ def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eage
 
 def _row(domain: str, name: str, since: int, addition: bool) -> Operator:
     """The row that a pickled operator stands for. Raises ArgumentError if there is none by now."""
-    for module in ("operators", "operators.special", "operators.microsoft"):
-        import_module(f"lazyten.onnx.{module}")  # which make the table
     for row in TABLE.get((domain, name), []):
         if (row.since, row.gives > 0) == (since, addition):
             return row
