@@ -299,7 +299,7 @@ PASSES = (
     _code("vectorize", _has_vectors,
           lambda job, part: vectorize_accesses(part.instructions, job.kernel.unaligned)),
     _code("divide", lambda job, part: divides(part.instructions),
-          lambda job, part: expand_divisions(part.instructions)),
+          lambda job, part: expand_divisions(part.instructions, job.target.language == "llvm")),
     _each("render", _any, _render),
 )
 """What becomes of a kernel, in this order; of each pass, when it is needed and what it does."""

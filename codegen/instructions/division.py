@@ -3,6 +3,11 @@
 In: a Function with nothing but its text left to make; the passes before look for IDIV and MOD in
 index arithmetic. Out: the same without IDIV and MOD. Machines truncate towards zero, and fail where
 a divisor is 0 or the least integer is divided by -1.
+
+Processors divide vectors of floats, but of integers one lane after the other. Integers a and b
+that floats hold may be divided as these, and the quotient truncated: one that is no integer is
+1 / |b| or more away from the nearest, and rounding moves it by less, |a / b| / 2**p, as |a| is
+below 2**p.
 """
 from __future__ import annotations
 
@@ -35,12 +40,16 @@ from lazyten.codegen.numerics.expression import (
     where,
     xor,
 )
+from lazyten.ir import dtype as dt
 from lazyten.ir.arguments import Param
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node, make, toposort
 from lazyten.ir.ops import Op
 
 DIVISIONS = (Op.IDIV, Op.MOD)
+WIDE = {dt.int8: dt.float32, dt.uint8: dt.float32, dt.int16: dt.float32, dt.uint16: dt.float32,
+        dt.int32: dt.float64}
+"""Integers, and floats that hold them."""
 
 
 def divides(function: Function) -> bool:
@@ -49,24 +58,25 @@ def divides(function: Function) -> bool:
                for item in instructions_of(function.body))
 
 
-def expand_divisions(function: Function) -> Function:
-    """The function in what machines have."""
-    return replace(function, body=_block(function.body, {}, count(-1, -1)))
+def expand_divisions(function: Function, in_floats: bool = False) -> Function:
+    """The function in what machines have. in_floats: whether vectors of integers are divided as
+    floats."""
+    return replace(function, body=_block(function.body, {}, count(-1, -1), in_floats))
 
 
-def _block(block: Block, known: dict[Value, Scalar], ids: Iterator[int]) -> Block:
+def _block(block: Block, known: dict[Value, Scalar], ids: Iterator[int], in_floats: bool) -> Block:
     """known: values that are constants. ids: numbers that no value has."""
     out = Block(block.depth)
     for item in block.items:
         if isinstance(item, Compute) and item.op in DIVISIONS:
-            out.items += _instructions(item, known.get(item.args[1], 0), ids)
+            out.items += _instructions(item, known.get(item.args[1], 0), ids, in_floats)
             continue
         if isinstance(item, Constant):
             known[item.out] = item.value
         elif isinstance(item, Splat | Compute) and (source := _copied(item)) in known:
             known[item.out] = known[source]
         elif isinstance(item, Loop):
-            item = replace(item, body=_block(item.body, known, ids))
+            item = replace(item, body=_block(item.body, known, ids, in_floats))
         out.items.append(item)
     return out
 
@@ -80,10 +90,12 @@ def _copied(item: Splat | Compute) -> Value | None:
     return x if is_same and x.dtype.bits == out.dtype.bits else None
 
 
-def _instructions(item: Compute, divisor: Scalar, ids: Iterator[int]) -> Iterator[Instruction]:
+def _instructions(item: Compute, divisor: Scalar, ids: Iterator[int],
+                  in_floats: bool) -> Iterator[Instruction]:
     """What a division by a constant, or else 0, is made of."""
     dtype = item.out.dtype
-    formula = _formula(item.op, dtype, divisor == 1 if dtype.is_float else divisor > 0)
+    wide = WIDE.get(dtype) if in_floats and not divisor and item.out.lanes > 1 else None
+    formula = _formula(item.op, dtype, divisor == 1 if dtype.is_float else divisor > 0, wide)
     values = dict(zip(_operands(dtype), item.args, strict=True))
     for node in formula:
         if node in values:
@@ -100,11 +112,28 @@ def _operands(dtype: DType) -> tuple[Node, Node]:
 
 
 @cache
-def _formula(op: Op, dtype: DType, is_simple: bool) -> tuple[Node, ...]:
-    """The nodes of a division, operands first. is_simple: by a float of 1, by a positive integer"""
+def _formula(op: Op, dtype: DType, is_simple: bool, wide: DType | None = None) -> tuple[Node, ...]:
+    """The nodes of a division, operands first. is_simple: by a float of 1, by a positive integer;
+    wide: the float in which integers are divided, if in one."""
     a, b = _operands(dtype)
     rule = _FLOATS[op] if dtype.is_float else _signed if dtype.kind == "i" else _unsigned
-    return tuple(toposort([rule(op, a, b, is_simple)]))
+    root = rule(op, a, b, is_simple)
+    return tuple(toposort([root if wide is None else _in_floats(root, wide)]))
+
+
+def _in_floats(root: Node, wide: DType) -> Node:
+    """The same without divisions of integers."""
+    new: dict[Node, Node] = {}
+    for node in toposort([root]):
+        src = tuple(new[s] for s in node.src)
+        if node.op not in (Op.QUOTIENT, Op.REMAINDER):
+            new[node] = make(node.op, node.dtype, src, node.arg)
+            continue
+        a, b = src
+        exact = divide(make(Op.CAST, wide, (a,)), make(Op.CAST, wide, (b,)))
+        quotient = make(Op.CAST, node.dtype, (exact,))
+        new[node] = quotient if node.op is Op.QUOTIENT else sub(a, mul(quotient, b))
+    return new[root]
 
 
 # ---- integers: divided by 0 they give 0, and the least one by -1 wraps ---------------------------

@@ -44,6 +44,20 @@ class _Given:
             self.view[...] = array
 
 
+KEPT_BYTES = 1 << 16
+"""A result of so many bytes is an array over its memory, which no other call writes to: copying
+takes longer than to keep it."""
+
+
+class _Memory:
+    """Keeps a buffer as long as an array over it lives."""
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(self, buffer: Buffer, view: Array) -> None:
+        self.buffer, self.__array_interface__ = buffer, view.__array_interface__
+
+
 class _Result:
     """Reads a value that is computed, by its number. `view`: an array over the memory of the last,
     which often is that of the next; it keeps none, so that results find theirs free."""
@@ -55,16 +69,21 @@ class _Result:
         self.handle: Any = None
         self.view: Array | None = None
 
-    def read(self, nodes: Sequence[Node], arrays: Sequence[Array]) -> Array:
-        """The value, as an array of its own."""
+    def read(self, nodes: Sequence[Node], arrays: Sequence[Array], used: list[Buffer]) -> Array:
+        """The value, as an array of its own. used: memory that others read, to which it adds."""
         node = nodes[self.number]
         buffer: Buffer = unshaped(node).arg
         if self.handle is not buffer.handle:
             flat = buffer.view()
             self.view = None if flat is None else self._shown(flat, node)
             self.handle = buffer.handle
-        found = self._shown(buffer.numpy(), node) if self.view is None else self.view
-        return found.copy()
+        if self.view is None:
+            return self._shown(buffer.numpy(), node).copy()
+        if self.view.nbytes >= KEPT_BYTES and self.view.size == buffer.size \
+                and self.view.flags.c_contiguous and all(x is not buffer for x in used):
+            used.append(buffer)
+            return np.asarray(_Memory(buffer, self.view))
+        return self.view.copy()
 
     def _shown(self, flat: Array, node: Node) -> Array:
         return moved_array(flat.reshape(node.shape), self.moves)
@@ -76,7 +95,7 @@ class _Shown(NamedTuple):
     argument: int
     moves: Moves
 
-    def read(self, nodes: Sequence[Node], arrays: Sequence[Array]) -> Array:
+    def read(self, nodes: Sequence[Node], arrays: Sequence[Array], used: list[Buffer]) -> Array:
         """What is to be seen of it, as an array of its own."""
         return moved_array(arrays[self.argument], self.moves).copy()
 
@@ -111,9 +130,10 @@ class ArrayCall:
             for place, array in zip(self.given, arrays, strict=True):
                 place.fill(array)
             nodes: Sequence[Node] = ()
+            used = self._sources()
             for segment in replay.segments:  # one at most
-                nodes = segment.run(self._sources(), self.storages)
-            return [result.read(nodes, arrays) for result in self.results]
+                nodes = segment.run(used, self.storages)
+            return [result.read(nodes, arrays, used) for result in self.results]
 
     def _sources(self) -> list[Buffer]:
         found: list[Any] = [None] * len(self.storages)

@@ -55,12 +55,19 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
     Raises ArgumentError for what is no model, an unknown operator, a graph that makes no sense;
     LazytenError where the package onnx is not installed.
     """
+    _empty()  # and all operators are in the table
+    from lazyten.onnx.model import load as read
+    return read(source, device, _empty)
+
+
+def _empty() -> Model:
+    """A model without a graph, which what was pickled becomes: its operators are looked up."""
     _needs_onnx()
     from lazyten.onnx import operators as _operators  # noqa: F401
-    from lazyten.onnx.model import load as read
+    from lazyten.onnx.model import blank
     from lazyten.onnx.operators import microsoft as _microsoft  # noqa: F401
     from lazyten.onnx.operators import special as _special  # noqa: F401
-    return read(source, device)
+    return blank()
 
 
 def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],

@@ -94,7 +94,7 @@ def arguments(node: Node, values: Sequence[Value], device: str | None,
         elif everything_on_host or row.is_host(position):
             found.append(to_host(_without_gradient(value, position)))
         elif row.raw or row.takes_number(position) and isinstance(value, Constant) \
-                and math.prod(value.shape) == 1:
+                and not isinstance(value, OfSizes) and math.prod(value.shape) == 1:
             found.append(value.array if isinstance(value, Constant) else value)
         else:
             found.append(to_tensor(value, device))

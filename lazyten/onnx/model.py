@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partialmethod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,8 +40,9 @@ KEPT, KEPT_BYTES = 64, 1 << 26
 class Model:
     """A model of a file, called with its inputs: see `load`."""
 
-    def __init__(self, graph: Graph, device: str | None) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, device: str | None, empty: Callable[[], Model]) -> None:
+        """empty: makes one without a graph, for what was pickled."""
+        self._graph, self._empty = graph, empty
         self._program = Program(graph, device)
         self._device = device
         self.inputs: tuple[Input, ...] = tuple(
@@ -54,9 +55,16 @@ class Model:
     def __deepcopy__(self, memo: object) -> Model:
         """A model with programs and memory of its own; weights, which nothing changes, are shared.
         """
-        return Model(self._graph, self._device)
+        return Model(self._graph, self._device, self._empty)
 
     __copy__ = partialmethod(__deepcopy__, None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What was read, weights too; programs are made again."""
+        return self._empty, (), (self._graph, self._device, self._empty)
+
+    def __setstate__(self, state: tuple[Graph, str | None, Callable[[], Model]]) -> None:
+        Model.__init__(self, *state)
 
     def __repr__(self) -> str:
         names = ", ".join(f"{x.name}: {x.dtype.lower()} {list(x.shape or ())}" for x in self.inputs)
@@ -222,8 +230,14 @@ def _is_alike(given: Any, feed: Value) -> bool:
         and feed.dtype.numpy == given.dtype
 
 
-def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None) -> Model:
-    """See `lazyten.onnx.load`."""
+def blank() -> Model:
+    """A model without a graph."""
+    return Model.__new__(Model)
+
+
+def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None,
+         empty: Callable[[], Model] = blank) -> Model:
+    """See `lazyten.onnx.load`, and Model."""
     folder = None
     if isinstance(source, ModelProto):
         model = source
@@ -243,4 +257,4 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto, device: str | None
         opsets[domain] = max(entry.version, opsets.get(domain, 0))
     reader = Reader(model.functions, folder)
     graph = reader.graph(model.graph, opsets, frozenset(), {})
-    return Model(graph, device)
+    return Model(graph, device, empty)

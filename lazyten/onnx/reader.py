@@ -15,6 +15,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 
 from lazyten.onnx.graph import Expansion, Graph, Input, Node, in_order
 from lazyten.onnx.schemas import (
+    MICROSOFT,
     addition,
     addition_attributes,
     check_attributes,
@@ -114,7 +115,8 @@ class Reader:
                     proto.overload, *proto.input, *proto.output,
                     *(x for a in proto.attribute for x in (a.name, a.ref_attr_name)))
         domain, name = _domain(proto.domain), proto.name or f"{proto.op_type}_{number}"
-        opset = opsets.get(domain, 0)
+        # onnxruntime's optimizer leaves its own domain out, and onnxruntime takes what it wrote
+        opset = opsets.get(domain, 1 if domain == MICROSOFT else 0)
         start = Node(name, domain, proto.op_type, opset, tuple(proto.input), tuple(proto.output),
                      Expansion(None))
         for read in proto.input:

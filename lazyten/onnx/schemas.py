@@ -15,6 +15,8 @@ from lazyten.support.errors import ArgumentError
 MICROSOFT = "com.microsoft"
 """The domain of operators that onnxruntime adds, and puts in place of others in models that it
 optimizes."""
+LAYOUTS = ("com.microsoft.nchwc", "com.ms.internal.nhwc")
+"""Domains of operators whose arrays lie as one processor likes them, which a file does not tell."""
 
 
 def addition(node: Node) -> Operator | None:
@@ -32,6 +34,10 @@ def addition(node: Node) -> Operator | None:
     if node.domain == MICROSOFT and node.opset > 0:
         known = sorted(name for domain, name in TABLE if domain == MICROSOFT)
         raise ArgumentError(f"{node.title}: of this domain lazyten has {', '.join(known)}")
+    if node.domain in LAYOUTS:
+        raise ArgumentError(f"{node.title}: onnxruntime wrote this model with the layout of one "
+                            f"processor, for which there is no standard; save it with the "
+                            f"optimization level ORT_ENABLE_EXTENDED, or take the model it is of")
     return None
 
 

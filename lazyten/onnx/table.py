@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lazyten.support.errors import ArgumentError
+
 Function = Callable[..., Any]
 GIVEN = ("opset", "outputs")
 """Keyword parameters of an operator's function that are no attributes; of one that the standard
@@ -70,6 +72,9 @@ class Operator:
         """Whether the input at a position may be the array of one number."""
         return self._name(position) in self.numbers
 
+    def __reduce__(self) -> tuple[Callable[..., Operator], tuple[str, str, int, bool]]:
+        return _row, (self.domain, self.name, self.since, self.gives > 0)
+
     def _name(self, position: int) -> str:
         return self.inputs[min(position, len(self.inputs) - 1)]
 
@@ -107,6 +112,15 @@ def operator(*names: str, since: int = 1, domain: str = "", host: str = "", eage
             rows.sort(key=lambda row: -row.since)
         return function
     return enter
+
+
+def _row(domain: str, name: str, since: int, addition: bool) -> Operator:
+    """The row that a pickled operator stands for. Raises ArgumentError if there is none by now."""
+    for row in TABLE.get((domain, name), []):
+        if (row.since, row.gives > 0) == (since, addition):
+            return row
+    raise ArgumentError(f"a pickled model with the operator {name} of {domain or 'ai.onnx'}, "
+                        f"opset {since}, which this lazyten has not: load the file again")
 
 
 def find(domain: str, name: str, opset: int) -> Operator | None:

@@ -49,6 +49,9 @@ class Constant:
         self.dtype, self.shape = array.dtype, array.shape
         self._tensor: lt.Tensor | None = None
 
+    def __reduce__(self) -> tuple[type[Constant], tuple[Array]]:
+        return type(self), (self.array,)
+
     @property
     def array(self) -> Array:
         """Its elements, for the host."""

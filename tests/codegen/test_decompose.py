@@ -88,6 +88,25 @@ def test_every_op_gives_what_the_op_table_says_at_the_edges(op: Op, dtype: DType
     assert_same(got, expected, steps[dtype.bits] if inexact else 0.0)
 
 
+@pytest.mark.parametrize("op", [Op.IDIV, Op.MOD], ids=lambda op: op.name)
+@pytest.mark.parametrize("dtype", [d for d in dt.INTS if d.bits < 64], ids=lambda d: d.name)
+def test_integers_beside_multiples_are_divided_exactly(op: Op, dtype: DType) -> None:
+    """All pairs of 8 bits; of more bits large quotients, and dividends beside their multiples."""
+    least, most = int(dtype.min), int(dtype.max)
+    if dtype.bits == 8:
+        pairs = [*itertools.product(range(least, most + 1), repeat=2)]
+    else:
+        random = np.random.default_rng(dtype.bits)
+        divisors = [1, 2, 3, most, most - 1, *random.integers(1, most, 400).tolist(),
+                    *random.integers(1, 1000, 400).tolist()]
+        divisors += [-b for b in divisors if least < 0]
+        pairs = [(a, b) for b in divisors for q in (1, most // b, random.integers(0, most // abs(b)
+                 + 1)) for a in (b * q - 1, b * q, b * q + 1, b * q + b - 1) if least <= a <= most]
+    values = [np.array(column, dtype.compute) for column in zip(*pairs, strict=True)]
+    got = compute(elementwise(op, *(leaf(v, dtype, "cpu") for v in values)), "cpu")
+    np.testing.assert_array_equal(got, ops.evaluate(op, dtype, values, [dtype, dtype]))
+
+
 @pytest.mark.few(6)
 @pytest.mark.parametrize("op", [Op.SHL, Op.SHR], ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", dt.INTS, ids=lambda d: d.name)

@@ -106,3 +106,64 @@ def test_a_gate_of_each_query_scales_what_positions_add() -> None:
         2, 3, 5, 2, 3).sum(-1)
     u, r = np.split(1 / (1 + np.exp(-sums)), 2, -1)
     np.testing.assert_allclose(found, (u * (r * scale - 1) + 2) * positions, 1e-5, 1e-5)
+
+
+def test_onnxruntimes_domain_need_not_be_imported() -> None:
+    """Its optimizer for transformers leaves that out, and onnxruntime loads what it wrote."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("BiasGelu", ["x", "b"], ["y"], domain="com.microsoft")], "g",
+        [value(name, onnx.TensorProto.FLOAT, [4]) for name in "xb"],
+        [value("y", onnx.TensorProto.FLOAT, [4])])
+    model = lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    x, b = floats(4), floats(4) + 1
+    close(model([x, b])[0], F.gelu(lt.tensor(x + b)))
+
+
+def test_arrays_that_lie_as_one_processor_likes_them_are_refused() -> None:
+    graph = helper.make_graph(
+        [helper.make_node("ReorderInput", ["x"], ["y"], domain="com.microsoft.nchwc")], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 8, 2, 2])],
+        [helper.make_value_info("y", onnx.TypeProto())])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("com.microsoft.nchwc", 1)])
+    with pytest.raises(lt.ArgumentError, match="ORT_ENABLE_EXTENDED"):
+        lt.onnx.load(proto)
+
+
+def test_spectra_are_pairs_and_have_an_inverse() -> None:
+    x, other = floats(2, 3, 8), floats(2, 5, 2)
+    spectrum, = called("Rfft", {"signal_ndim": 1}, x)
+    wanted = np.fft.rfft(x)
+    close(spectrum, lt.tensor(np.stack([wanted.real, wanted.imag], -1).astype(np.float32)))
+    close(called("Irfft", {"signal_ndim": 1}, spectrum)[0], lt.tensor(x))
+    for kind, factor in (("ComplexMul", other), ("ComplexMulConj", other * [1, -1])):
+        product = (spectrum @ [1, 1j])[:, 0] * (factor @ [1, 1j])
+        close(called(kind, {}, np.ascontiguousarray(spectrum[:, 0]), other)[0],
+              lt.tensor(np.stack([product.real, product.imag], -1).astype(np.float32)))
+
+
+def test_products_and_sums_have_their_activation() -> None:
+    x, w, b = floats(2, 3, 4), floats(4, 5), floats(5)
+    close(called("GemmFastGelu", {}, x, w, b)[0],
+          F.gelu(lt.tensor(x @ w + b), approximate="tanh"))
+    close(called("FusedMatMulActivation", {"activation": "LeakyRelu", "activation_alpha": 0.3,
+                                           "transA": 1, "alpha": 2.0}, x, x)[0],
+          F.leaky_relu(lt.tensor(2 * x.swapaxes(1, 2) @ x), 0.3))
+    gate = lt.tensor(x @ w[:, :1]).sigmoid()
+    close(called("GatedAdd", {}, x, 2 * x, x, w[:, :1])[0], lt.tensor(x) * (1 + 2 * gate))
+    bias = floats(2, 1, 4)
+    close(called("BiasSoftmax", {"axis": 2, "is_inner_broadcast": 1}, x, bias)[0],
+          lt.tensor(x + bias).softmax(-1))
+    close(called("BiasSoftmax", {"axis": 1, "is_inner_broadcast": 0}, x, bias[:1])[0],
+          lt.tensor(x + bias[:1]).flatten(1).softmax(-1).reshape(2, 3, 4))
+
+
+def test_a_table_is_read_and_what_is_not_finite_is_found() -> None:
+    table = floats(5, 3)
+    close(called("TorchEmbedding", {}, table, np.array([[4, 0]]))[0], lt.tensor(table[[[4, 0]]]))
+    odd = np.array([1, np.inf], np.float32)
+    assert called("IsAllFinite", {}, table, table)[0]
+    assert not called("IsAllFinite", {}, table, odd)[0]
+    assert called("IsAllFinite", {"isnan_only": 1}, table, odd)[0]
+    assert not called("IsAllFinite", {"isinf_only": 1}, odd)[0]
+    assert called("IsAllFinite", {"isinf_only": 1}, np.array([np.nan], np.float32))[0]

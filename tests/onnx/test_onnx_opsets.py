@@ -49,6 +49,41 @@ def test_an_operator_gives_what_onnxruntime_gives(number: int) -> None:
         np.testing.assert_allclose(one.astype(np.float64), other.astype(np.float64), 1e-4, 1e-5)
 
 
+@pytest.mark.parametrize(("kind", "gates"), [("RNN", 1), ("GRU", 3), ("LSTM", 4)])
+def test_a_recurrent_layer_of_no_steps_ends_with_zeros(kind: str, gates: int) -> None:
+    """As in onnxruntime, whose GRU of no steps and LSTM's last cell are broken, though."""
+    states = 2 if kind == "LSTM" else 1
+    x, first = np.zeros((0, 3, 5), np.float32), np.ones((2, 3, 4), np.float32)
+    feeds = {"x": x, "w": np.ones((2, gates * 4, 5), np.float32),
+             "r": np.ones((2, gates * 4, 4), np.float32), "h": first, "c": first}
+    names = ["x", "w", "r", "", "", "h", "c"][:5 + states]
+    outputs = ["y", "end", "cell"][:1 + states]
+    graph = helper.make_graph(
+        [helper.make_node(kind, names, outputs, hidden_size=4, direction="bidirectional")], "g",
+        [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, feeds[n].shape)
+         for n in names if n], [helper.make_value_info(n, onnx.TypeProto()) for n in outputs])
+    model = lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)]))
+    y, *ends = model({n: feeds[n] for n in names if n})
+    assert y.shape == (0, 2, 3, 4)
+    assert all(end.shape == (2, 3, 4) and not end.any() for end in ends)
+
+
+@pytest.mark.parametrize(("kind", "opset", "options", "sizes", "wanted"), [
+    ("Hardmax", 13, {}, None, (2, 0)), ("Resize", 13, {"mode": "linear"}, (0, 1, 8), (0, 1, 8))])
+def test_of_nothing_nothing_is_made(kind: str, opset: int, options: dict[str, Any],
+                                    sizes: tuple[int, ...] | None, wanted: tuple[int, ...]) -> None:
+    x = np.zeros((0, 1, 4) if sizes else (2, 0), np.float32)
+    names = ["x", "", "", "sizes"] if sizes else ["x"]
+    graph = helper.make_graph(
+        [helper.make_node(kind, names, ["y"], **options)], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)],
+        [helper.make_value_info("y", onnx.TypeProto())],
+        [onnx.numpy_helper.from_array(np.array(sizes or (), np.int64), "sizes")])
+    found, = lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))(
+        [x])
+    assert found.shape == wanted and found.dtype == np.float32
+
+
 def test_what_is_no_power_of_two_that_fits_is_the_last_one() -> None:
     graph = helper.make_graph(
         [helper.make_node("Cast", ["x"], ["p"], to=onnx.TensorProto.FLOAT8E8M0),

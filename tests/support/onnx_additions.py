@@ -78,6 +78,19 @@ FUSED = [
         [floats(1, 2, 5, 5), floats(3, 2, 3, 3), floats(3), floats(1, 3, 3, 3)]),
     Row("FusedGemm", MICROSOFT, {"activation": "LeakyRelu", "activation_alpha": 0.2, "transB": 1},
         [floats(3, 4), floats(5, 4), floats(5)]),
+    Row("ScaledSiLU", MICROSOFT, {"alpha": 1.5}, [floats(3, 4)]),
+    Row("ScaledSiLU", MICROSOFT, {}, [floats(3, 4), scale(0.7)]),
+    Row("GatedAdd", MICROSOFT, {}, [floats(2, 3, 4), floats(2, 3, 4), floats(2, 3, 1)]),
+    *[Row("GatedRMSNorm", MICROSOFT, options, [floats(2, 3, 8), floats(4), floats(2, 3, 8)])
+      for options in ({}, {"activation": "sigmoid", "epsilon": 0.1})],
+    Row("ConvTransposeWithDynamicPads", MICROSOFT, {"strides": [2, 2], "output_padding": [1, 0]},
+        [floats(1, 2, 3, 4), floats(2, 3, 3, 3), places(1, 0, 0, 1), floats(3)]),
+    Row("UnfoldTensor", MICROSOFT, {"dim": 1, "size": 3, "step": 2}, [floats(2, 8, 3)]),
+    *[Row("CropAndResize", MICROSOFT, options, [floats(2, 3, 6, 5), np.array(
+        [[0, 0, 1, 1], [0.1, 0.9, 0.8, 0.2], [-0.2, 0.3, 1.1, 0.7]], np.float32), ones(0, 1, 1),
+        ones(*sizes)])
+      for options, sizes in (({}, (4, 3)), ({}, (1, 5)), ({
+          "mode": "nearest", "extrapolation_value": 2.0}, (3, 7)))],
     Row("SimplifiedLayerNormalization", 13, {"epsilon": 1e-3}, [floats(2, 3, 4), floats(4)]),
     Row("LayerNormalization", 13, {"axis": 1}, [floats(2, 3, 4), floats(3, 4), floats(3, 4)]),
     Row("SkipLayerNormalization", MICROSOFT, {"epsilon": 1e-3},

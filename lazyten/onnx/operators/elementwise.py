@@ -68,16 +68,28 @@ def equal(a: Value, b: Value) -> Value:
     return np.asarray(np.equal(a, b), bool)
 
 
-@operator("Div", since=7, arrays=on_arrays.divided)
-def divide(a: T, b: T) -> T:
+def _divisor(a: T, b: T | Array) -> T | int:
+    """What a is divided by. An integer that is known is a number, as kernels divide by one with a
+    product and a shift."""
+    if not isinstance(b, np.ndarray):
+        return b
+    if a.is_floating_point() or b.ndim > a.ndim or not 0 < abs(int(b.item())) < 1 << 63:
+        return make_tensor(b, str(a.device))
+    return int(b.item())
+
+
+@operator("Div", since=7, numbers="b", arrays=on_arrays.divided)
+def divide(a: T, b: T | Array) -> T:
     """Quotients; of integers without what is behind the point."""
-    return lt.div(a, b) if a.is_floating_point() else lt.div(a, b, rounding_mode="trunc")
+    by = _divisor(a, b)
+    return lt.div(a, by) if a.is_floating_point() else lt.div(a, by, rounding_mode="trunc")
 
 
-@operator("Mod", arrays=on_arrays.remainders)
-def modulo(a: T, b: T, *, fmod: int = 0) -> T:
+@operator("Mod", numbers="b", arrays=on_arrays.remainders)
+def modulo(a: T, b: T | Array, *, fmod: int = 0) -> T:
     """Remainders with the divisor's sign, or the dividend's."""
-    return lt.fmod(a, b) if fmod else lt.remainder(a, b)
+    by = _divisor(a, b)
+    return lt.fmod(a, by) if fmod else lt.remainder(a, by)
 
 
 @operator("Pow", since=7, numbers="exponent")

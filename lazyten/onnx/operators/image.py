@@ -67,6 +67,15 @@ def pad_2(data: T, *, pads: list[int], mode: str = "constant", value: float = 0.
     return _pad(data, pads, value, range(data.ndim), mode)
 
 
+def _picked(x: T, axis: int, places: Array) -> T:
+    """Elements at places along an axis: without a table where each comes equally often."""
+    times, rest = divmod(len(places), x.shape[axis])
+    if rest or not np.array_equal(places, np.arange(len(places)) // times):
+        return x.index_select(axis, lt.tensor(places, device=x.device))
+    wide = [*x.shape[:axis + 1], times, *x.shape[axis + 1:]]
+    return x.unsqueeze(axis + 1).expand(wide).flatten(axis, axis + 1)
+
+
 @operator("Resize", since=11, host="roi scales sizes")
 def resize(x: T, roi: Array | None = None, scales: Array | None = None,
            sizes: Array | None = None, *, antialias: int = 0, axes: Ints = None,
@@ -76,22 +85,24 @@ def resize(x: T, roi: Array | None = None, scales: Array | None = None,
            nearest_mode: str = "round_prefer_floor") -> T:
     """Larger or smaller along axes: each axis is multiplied by a matrix of weights, in 32 bits at
     least. The standard does not say how whole numbers are rounded; as in onnxruntime their fraction
-    goes, once all axes are done."""
+    goes, once all axes are done, or with antialias each axis is rounded, the last one first."""
     dtype = x.dtype
     chosen = [axis % x.ndim for axis in (range(x.ndim) if axes is None else axes)]
     plan = sizes_of(tuple(x.shape), chosen, scales, sizes, keep_aspect_ratio_policy)
     regions = None if roi is None or not roi.size else roi.reshape(2, -1).T.tolist()
     outside: T | None = None
-    for i, (axis, (scale, new)) in enumerate(zip(chosen, plan, strict=True)):
+    for i, (axis, (scale, new)) in reversed([*enumerate(zip(chosen, plan, strict=True))]):
         start, end = regions[i] if regions else (0.0, 1.0)
         found = matrices(x.shape[axis], new, scale, mode, coordinate_transformation_mode,
                          nearest_mode, cubic_coeff_a, exclude_outside, antialias, (start, end))
         if isinstance(found[0], np.ndarray) and found[0].ndim == 1:
-            x = x.index_select(axis, lt.tensor(found[0], device=x.device))
+            x = _picked(x, axis, found[0])
         elif found[0] is not None:
             wide = lt.float64 if dtype is lt.float64 else lt.float32
             weights = lt.tensor(found[0].astype(np.float32), device=x.device).to(wide)
             x = (x.movedim(axis, -1).to(wide) @ weights.mT).movedim(-1, axis)
+            if antialias and not dtype.is_floating_point:
+                x = (x + 0.5).floor().clamp(dtype.min, dtype.max)
         if coordinate_transformation_mode == "tf_crop_and_resize":
             beyond = lt.tensor(found[1], device=x.device).reshape(
                 [-1 if j == axis else 1 for j in range(x.ndim)])
@@ -187,12 +198,14 @@ def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
         for start, extent, count, size in ((y1, height, output_height, x.shape[2]),
                                            (x1, width, output_width, x.shape[3])):
             each = sampling_ratio if sampling_ratio > 0 else math.ceil(extent / count)
-            each = max(each, 1)
+            each = max(each, 0)
             check_size([each, count, size], "samples")
-            places = start + (np.arange(count * each) + 0.5) * extent / (count * each)
+            places = start + (np.arange(count * each) + 0.5) * extent / max(count * each, 1)
             parts.append((places.astype(np.float32), each))
         (rows, a), (columns, b) = parts
-        if mode == "avg":
+        if not a * b:  # a box of no samples, as its size is none or less
+            found.append(x.new_zeros(x.shape[1], output_height, output_width))
+        elif mode == "avg":
             whole = _weights(rows, x.shape[2], x) @ x[batch] @ _weights(columns, x.shape[3], x).mT
             found.append(whole.reshape(-1, output_height, a, output_width, b).mean((2, 4)))
         else:

@@ -156,6 +156,8 @@ def top_k_1(x: T, *, k: int, axis: int = -1) -> tuple[T, T]:
 @operator("Hardmax", since=13)
 def hardmax(x: T, *, axis: int = -1) -> T:
     """1 at the first greatest element along an axis, and 0 elsewhere."""
+    if not x.numel():
+        return x
     first = lt.argmax(x, axis, keepdim=True)
     shape = [1] * x.ndim
     shape[axis] = x.shape[axis]
@@ -171,8 +173,10 @@ def nonzero(x: Array) -> Array:
 
 @operator("Compress", eager=True, host="*")
 def compress(data: Array, condition: Array, *, axis: int | None = None) -> Array:
-    """Slices of data along an axis, or elements, where a condition holds."""
-    return np.compress(condition, data, axis)
+    """Slices of data along an axis, or elements, where a condition holds. What it says beyond
+    these is left out, as in onnxruntime."""
+    count = data.size if axis is None else data.shape[axis]
+    return np.compress(condition[:count], data, axis)
 
 
 @operator("Unique", eager=True, host="*")

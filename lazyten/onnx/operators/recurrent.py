@@ -73,7 +73,7 @@ def _run(x: T, states: list[T], lengths: T | None, step: Step, backwards: bool,
          others: Sequence[T | None]) -> tuple[T, list[T]]:
     """All steps of one direction. x: what each step is given, [steps, batch, ..]. others: what else
     steps read. Returns the first state of each step, and the last states. Behind its length a
-    sequence has zeros."""
+    sequence has zeros, and one of no steps has zeros as its last states, as in onnxruntime."""
     def ahead(own: list[T], before: list[T]) -> tuple[list[T], list[T]]:
         t, given = own
         new = step(given, before)
@@ -83,6 +83,10 @@ def _run(x: T, states: list[T], lengths: T | None, step: Step, backwards: bool,
         return [lt.where(going, a, b) for a, b in zip(new, before, strict=True)], [
             lt.where(going, new[0], 0.0)]
     steps = x.shape[0]
+    if not steps:
+        return states[0].new_zeros((0, *states[0].shape)), [lt.zeros_like(s) for s in states]
+    if lengths is not None:
+        states = [lt.where((lengths > 0)[:, None], s, 0.0) for s in states]
     scan = scanned(ahead, [x], states, [o for o in (lengths, *others) if o is not None],
                    known=[np.arange(steps)], reverse=backwards)
     if scan is not None:

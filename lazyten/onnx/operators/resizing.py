@@ -19,7 +19,10 @@ def sizes_of(shape: tuple[int, ...], axes: Sequence[int], scales: Array | None,
         new = [int(n) for n in sizes]
         if len(new) != len(old):
             raise ShapeError(f"sizes {new} of {len(old)} axes")
-        ratios = [n / o for n, o in zip(new, old, strict=True)]
+        if any(n and not o for n, o in zip(new, old, strict=True)):
+            raise ShapeError(f"sizes {new} of axes of {old}: an axis without elements has none to "
+                             f"be made of")
+        ratios = [n / o if o else 1.0 for n, o in zip(new, old, strict=True)]
         if policy != "stretch":
             ratio = min(ratios) if policy == "not_larger" else max(ratios)
             ratios = [ratio] * len(old)

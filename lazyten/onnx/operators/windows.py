@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,9 +91,9 @@ def conv_transpose(x: T, w: T, b: T | None = None, *, auto_pad: str = "NOTSET",
     if output_shape or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         wanted = output_shape or [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
         wanted = wanted[-rank:]
-        over = [n - m for n, m in zip(full, wanted, strict=True)]
-        if auto_pad == "NOTSET":  # what is asked for beyond all that there is comes behind it
-            over = [max(n, 0) for n in over]
+        over = [max(n - m, 0) for n, m in zip(full, wanted, strict=True)]
+        if not output_shape:  # a stride beyond the window adds nothing at the end
+            wanted = [n - m for n, m in zip(full, over, strict=True)]
         less, more = [n // 2 for n in over], [n - n // 2 for n in over]
         around = less + more if auto_pad == "SAME_UPPER" else more + less
     else:
@@ -105,24 +106,44 @@ def conv_transpose(x: T, w: T, b: T | None = None, *, auto_pad: str = "NOTSET",
     return found if b is None else found + b.reshape(-1, *ones)
 
 
+class Window(NamedTuple):
+    """How a pool looks at its input, a number for each axis. around: what is added before each axis
+    and then behind each; extra: what the last window has beyond that; counts: of windows."""
+
+    strides: list[int]
+    dilations: list[int]
+    around: list[int]
+    extra: list[int]
+    counts: list[int]
+
+    @property
+    def pads(self) -> list[int]:
+        """All that is added before each axis, and then behind each."""
+        rank = len(self.extra)
+        return [*self.around[:rank],
+                *(a + e for a, e in zip(self.around[rank:], self.extra, strict=True))]
+
+
 def _window(x: T, kernel: Sequence[int], auto_pad: str, pads: Ints, strides: Ints,
-            dilations: Ints, ceil_mode: int) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Strides, dilations, pads, and what ceil_mode adds behind each axis."""
+            dilations: Ints, ceil_mode: int) -> Window:
+    """The window of a pool. How many there are is onnxruntime's count, whose division rounds to
+    zero: an axis that is shorter than a window, but by less than a stride, has one."""
     rank = len(kernel)
     ones = [1] * rank
     strides, dilations = strides or ones, dilations or ones
     _check_window(x, rank, strides, dilations)
     around = pads_of(auto_pad, pads, x.shape[2:], kernel, strides, dilations)
-    extra = [0] * rank
-    if ceil_mode:
-        for i, n in enumerate(x.shape[2:]):
-            whole = n + around[i] + around[i + rank]
-            span = (kernel[i] - 1) * dilations[i] + 1
-            count = -(-(whole - span) // strides[i]) + 1
-            if (count - 1) * strides[i] >= n + around[i]:  # a window outside is none
-                count -= 1
-            extra[i] = max(0, (count - 1) * strides[i] + span - whole)
-    return strides, dilations, around, extra
+    extra, counts = [0] * rank, [0] * rank
+    for i, n in enumerate(x.shape[2:]):
+        whole = n + around[i] + around[i + rank]
+        span = (kernel[i] - 1) * dilations[i] + 1
+        over = whole - span
+        count = 1 + (-(-over // strides[i]) if ceil_mode or over < 0 else over // strides[i])
+        if ceil_mode and (count - 1) * strides[i] >= n + around[i]:  # a window outside is none
+            count -= 1
+        counts[i] = max(0, count)
+        extra[i] = max(0, (counts[i] - 1) * strides[i] + span - whole)
+    return Window(strides, dilations, around, extra, counts)
 
 
 def _windows(x: T, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> T:
@@ -139,12 +160,14 @@ def max_pool(x: T, *, kernel_shape: list[int], auto_pad: str = "NOTSET", ceil_mo
              dilations: Ints = None, pads: Ints = None, storage_order: int = 0,
              strides: Ints = None, outputs: int = 1) -> tuple[T, ...]:
     """The greatest element of each window, and its place in the whole array."""
-    steps, spread, around, extra = _window(x, kernel_shape, auto_pad, pads, strides, dilations,
-                                           ceil_mode)
+    window = _window(x, kernel_shape, auto_pad, pads, strides, dilations, ceil_mode)
+    if 0 in window.counts:
+        empty = x.new_zeros((*x.shape[:2], *window.counts))
+        return (empty, empty.long())[:outputs]
+    steps, spread = window.strides, window.dilations
     rank = len(kernel_shape)
     least = x.dtype.min
-    behind = [a + e for a, e in zip(around[rank:], extra, strict=True)]
-    wide = padded(x, [*around[:rank], *behind], value=least)
+    wide = padded(x, window.pads, value=least)
     if rank <= 3 and x.is_floating_point() and outputs == 1:
         function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
         return (function(wide, tuple(kernel_shape), tuple(steps), dilation=tuple(spread)),)
@@ -152,7 +175,7 @@ def max_pool(x: T, *, kernel_shape: list[int], auto_pad: str = "NOTSET", ceil_mo
     flat = views.reshape(*views.shape[:2 + rank], math.prod(kernel_shape))
     if outputs == 1:
         return (flat.amax(-1),)
-    sides = list(zip(around[:rank], behind, strict=True))
+    sides = list(zip(window.pads[:rank], window.pads[rank:], strict=True))
     inner = _places(tuple(x.shape[2:]), sides, storage_order)
     table = lt.tensor(_views(inner, kernel_shape, steps, spread), device=x.device)
     channel = lt.arange(x.shape[0] * x.shape[1], device=x.device) * math.prod(x.shape[2:])
@@ -188,25 +211,26 @@ def average_pool(x: T, *, kernel_shape: list[int], auto_pad: str = "NOTSET", cei
     """The mean of each window, with or without what was padded."""
     total, count = pooled_sums(x, kernel_shape, auto_pad, ceil_mode, count_include_pad,
                                 dilations, pads, strides)
-    return (total / count).to(x.dtype)
+    return (total / count.clamp(min=1)).to(x.dtype)  # 0 for a window of pads alone
 
 
 def pooled_sums(x: T, kernel: list[int], auto_pad: str, ceil_mode: int, count_include_pad: int,
                  dilations: Ints, pads: Ints, strides: Ints) -> tuple[T, T]:
     """Sums over windows, and how many elements each has."""
-    steps, spread, around, extra = _window(x, kernel, auto_pad, pads, strides, dilations,
-                                           ceil_mode)
+    window = _window(x, kernel, auto_pad, pads, strides, dilations, ceil_mode)
     rank = len(kernel)
+    if 0 in window.counts:
+        empty = x.new_zeros((*x.shape[:2], *window.counts))
+        return empty, empty
     ones = lt.tensor(np.ones((1, 1, *x.shape[2:]), np.float32), device=x.device).to(x.dtype)
     if count_include_pad:
-        ones = padded(lt.ones_like(padded(ones, around)), [0] * rank + extra)
+        ones = padded(lt.ones_like(padded(ones, window.around)), [0] * rank + window.extra)
     else:
-        ones = padded(ones, [*around[:rank], *(a + e for a, e in zip(around[rank:], extra,
-                                                                     strict=True))])
-    wide = padded(x, [*around[:rank], *(a + e for a, e in zip(around[rank:], extra, strict=True))])
+        ones = padded(ones, window.pads)
+    wide = padded(x, window.pads)
     axes = tuple(range(-rank, 0))
-    return (_windows(wide, kernel, steps, spread).sum(axes),
-            _windows(ones, kernel, steps, spread).sum(axes))
+    sums = [_windows(y, kernel, window.strides, window.dilations).sum(axes) for y in (wide, ones)]
+    return sums[0], sums[1]
 
 
 @operator("LpPool")

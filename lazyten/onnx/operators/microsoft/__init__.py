@@ -12,6 +12,7 @@ a model is loaded. Files, in reading order:
 - packed.py: weights of few bits.
 - experts.py: mixtures of experts.
 - arrays.py: older forms of operators that the standard has by now.
+- signals.py: spectra, windows along an axis, parts of images.
 - texts.py: texts in parts.
 """
 from lazyten.onnx.operators.microsoft import arrays as arrays
@@ -23,4 +24,5 @@ from lazyten.onnx.operators.microsoft import normalization as normalization
 from lazyten.onnx.operators.microsoft import packed as packed
 from lazyten.onnx.operators.microsoft import positions as positions
 from lazyten.onnx.operators.microsoft import quantized as quantized
+from lazyten.onnx.operators.microsoft import signals as signals
 from lazyten.onnx.operators.microsoft import texts as texts

@@ -65,6 +65,20 @@ def distances(a: T, b: T, *, metric: str = "sqeuclidean") -> T:
     return squares if metric == "sqeuclidean" else squares.sqrt()
 
 
+@operator("TorchEmbedding", domain=MICROSOFT, gives=1)
+def embedding(weight: T, indices: T, padding_idx: T | None = None,
+              scale_grad_by_freq: T | None = None) -> T:
+    """Rows of a table; the last two inputs are about its gradient."""
+    return weight[indices.to(lt.int64)]
+
+
+@operator("IsAllFinite", domain=MICROSOFT, gives=1)
+def all_finite(*inputs: T, isinf_only: int = 0, isnan_only: int = 0) -> T:
+    """Whether all elements are finite, or not infinite, or not NaN."""
+    looks = lt.isinf if isinf_only else lt.isnan if isnan_only else lambda x: ~lt.isfinite(x)
+    return ~lt.stack([looks(x).any() for x in inputs]).any()
+
+
 @operator("NGramRepeatBlock", domain=MICROSOFT, gives=1)
 def block_repeats(ids: T, scores: T, *, ngram_size: int) -> T:
     """Scores of words, -inf for those that would end a run of words that was there before:

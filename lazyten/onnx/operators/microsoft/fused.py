@@ -6,9 +6,10 @@ from lazyten.onnx.operators.elementwise import gelu
 from lazyten.onnx.operators.linear import gemm
 from lazyten.onnx.operators.recurrent import ACTIVATIONS
 from lazyten.onnx.operators.shapes import triangle
-from lazyten.onnx.operators.windows import conv
+from lazyten.onnx.operators.windows import conv, conv_transpose
 from lazyten.onnx.schemas import MICROSOFT
 from lazyten.onnx.table import operator
+from lazyten.onnx.values import Array
 from lazyten.support.errors import ArgumentError
 
 T = lt.Tensor
@@ -73,6 +74,56 @@ def _activated(x: T, name: str, alpha: float | None, beta: float | None) -> T:
         raise ArgumentError(f"activation {name!r}: {sorted(ACTIVATIONS)} are there")
     function, first, second = ACTIVATIONS[name.lower()]
     return function(x, first if alpha is None else alpha, second if beta is None else beta)
+
+
+@operator("FusedMatMulActivation", domain=MICROSOFT, gives=1, fixed={"activation_gamma": 0.0})
+def fused_matmul_activation(
+        a: T, b: T, *, activation: str, activation_alpha: float | None = None,
+        activation_beta: float | None = None, alpha: float = 1.0, transA: int = 0, transB: int = 0,
+        transBatchA: int = 0, transBatchB: int = 0) -> T:
+    """The same, and an activation of that."""
+    found: T = fused_matmul(a, b, alpha=alpha, transA=transA, transB=transB,
+                            transBatchA=transBatchA, transBatchB=transBatchB)
+    return _activated(found, activation, activation_alpha, activation_beta)
+
+
+@operator("GemmFastGelu", domain=MICROSOFT, gives=1)
+def gemm_fast_gelu(x: T, w: T, bias: T | None = None) -> T:
+    """The approximation of gelu by tanh, of x w + bias."""
+    return fast_gelu(x @ w, bias)  # type: ignore[no-any-return]
+
+
+@operator("BiasSoftmax", domain=MICROSOFT, gives=1)
+def bias_softmax(x: T, bias: T, *, axis: int = 1, is_inner_broadcast: int) -> T:
+    """Softmax of x + bias over all axes from one on."""
+    total = x + bias
+    return total.flatten(axis).softmax(-1).reshape(total.shape)
+
+
+@operator("ScaledSiLU", domain=MICROSOFT, gives=1)
+def scaled_silu(x: T, scale: T | None = None, *, alpha: float = 1.0) -> T:
+    """z sigmoid(z) of z = scale x, or alpha x."""
+    z = x * (alpha if scale is None else scale.to(x.dtype))
+    return z * z.sigmoid()
+
+
+@operator("GatedAdd", domain=MICROSOFT, gives=1)
+def gated_add(x: T, y: T, gate: T, weight: T | None = None) -> T:
+    """x + y gate; with weights the gate is the sigmoid of its product with them."""
+    return x + y * (gate if weight is None else (gate @ weight).sigmoid())
+
+
+@operator("ConvTransposeWithDynamicPads", domain=MICROSOFT, gives=1, host="pads")
+def conv_transpose_of(x: T, w: T, pads: Array | None = None, b: T | None = None, *,
+                      auto_pad: str = "NOTSET", dilations: list[int] | None = None, group: int = 1,
+                      kernel_shape: list[int] | None = None,
+                      output_padding: list[int] | None = None,
+                      strides: list[int] | None = None) -> T:
+    """A transposed convolution whose pads are an input."""
+    return conv_transpose(  # type: ignore[no-any-return]
+        x, w, b, auto_pad=auto_pad, dilations=dilations, group=group, kernel_shape=kernel_shape,
+        output_padding=output_padding, pads=None if pads is None else pads.tolist(),
+        strides=strides)
 
 
 @operator("FusedConv", domain=MICROSOFT, gives=1)

@@ -24,6 +24,20 @@ def simplified(x: T, scale: T, *, axis: int = -1, epsilon: float = 1e-5,
     return (wide * factor * scale.to(wide.dtype)).to(x.dtype), factor
 
 
+@operator("GatedRMSNorm", domain=MICROSOFT, gives=1)
+def gated_norm(x: T, scale: T, gate: T, *, activation: str = "silu",
+               epsilon: float = 1e-5) -> T:
+    """Groups of as many elements as the scale divided by the root of their mean square, times the
+    activation of a gate; in 32 bits."""
+    if activation not in ("silu", "swish", "sigmoid"):
+        raise ArgumentError(f"activation {activation!r}: silu, swish and sigmoid are there")
+    wide = x.to(lt.float32).unflatten(-1, (-1, scale.shape[0]))
+    rooted = wide * ((wide * wide).mean(-1, keepdim=True) + epsilon).rsqrt()
+    factor = gate.to(lt.float32)
+    factor = factor.sigmoid() * (1.0 if activation == "sigmoid" else factor)
+    return ((rooted * scale.to(lt.float32)).flatten(-2) * factor).to(x.dtype)
+
+
 def _sum(x: T, skip: T, bias: T | None) -> T:
     found = x + skip
     return found if bias is None else found + bias
