@@ -158,6 +158,13 @@ ABOVE: dict[str, str] = {
     **{f"distributed.tensor.{name}": "distributed.tensor.parallel.distributing"
        for name in ("distribute_module", "zeros", "ones", "empty", "full", "rand", "randn")},
     "nn.modules.activation.MultiheadAttention": "nn",
+    "nn.modules.linear.NonDynamicallyQuantizableLinear": "nn.sequence.attention",
+    "utils.data.dataloader.get_worker_info": "utils.data.worker",
+    **{f"nn.modules.{file}.Lazy{layer}": "nn.modules.lazy" for file, layers in {
+        "linear": ("Linear",), "conv": [f"Conv{way}{n}d" for way in ("", "Transpose")
+                                        for n in (1, 2, 3)],
+        "batchnorm": [f"BatchNorm{n}d" for n in (1, 2, 3)],
+        "instancenorm": [f"InstanceNorm{n}d" for n in (1, 2, 3)]}.items() for layer in layers},
     "storage.UntypedStorage": "storage.untyped",
     "nn._IncompatibleKeys": "nn.module_state",
     "nn.modules.module._IncompatibleKeys": "nn.module_state"} | {

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.forms import by_form
 from lazyten.frontend.core.overriding import offered
+from lazyten.ir.dtype import package
 from lazyten.support.errors import ArgumentError, FormError, ShapeError
 
 P = ParamSpec("P")
@@ -25,7 +26,7 @@ class Layout:
     name: str
 
     def __repr__(self) -> str:
-        return f"lazyten.{self.name}"
+        return f"{package()}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name  # in a pickle, and for copies: the object of this name, below
@@ -48,7 +49,7 @@ class MemoryFormat:
     order: tuple[int, ...] | None = None
 
     def __repr__(self) -> str:
-        return f"lazyten.{self.name}"
+        return f"{package()}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name  # in a pickle, and for copies: the object of this name, below
