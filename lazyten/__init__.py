@@ -223,6 +223,7 @@ from lazyten.storage.memory_use import reset_peak as reset_peak
 from lazyten.storage.placement import Device as Device
 from lazyten.storage.placement import default_device as _default_device
 from lazyten.storage.placement import set_default_device as set_default_device
+from lazyten.storage.untyped import TypedStorage as TypedStorage
 from lazyten.storage.untyped import UntypedStorage as UntypedStorage
 from lazyten.support.check_mode import check as check
 from lazyten.support.errors import ArgumentError as ArgumentError

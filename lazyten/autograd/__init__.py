@@ -2,6 +2,7 @@
 
 Files, in reading order:
 
+- variable.py: PyTorch's old name of a tensor that knows its gradient.
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
 - for_examples.py: A Function under vmap that computes all examples at once: by its vmap(), or as it
   takes batches.
@@ -28,9 +29,12 @@ from typing import Any
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from lazyten.autograd.custom_function import Function, once_differentiable
+from lazyten.autograd.custom_function import Function as Function
+from lazyten.autograd.custom_function import InplaceFunction as InplaceFunction
+from lazyten.autograd.custom_function import once_differentiable
 from lazyten.autograd.function_context import FunctionContext
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
+from lazyten.autograd.variable import Variable
 from lazyten.execution import frame_runs
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.forms import handles_of, in_floats
@@ -52,8 +56,6 @@ __all__ = ["Function", "FunctionContext", "Variable", "backward", "detect_anomal
            "set_detect_anomaly", "set_grad_enabled"]
 
 FunctionCtx = FunctionContext
-Variable = Tensor
-"""PyTorch's old name of a tensor that knows its gradient."""
 Given = Tensor | Iterable[Tensor]
 
 

@@ -152,7 +152,7 @@ def _sharing(array: Array, device: str, kind: DType | None = None) -> Tensor:
     elif result._storage.share(straight) and not array.flags.writeable:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",
-                      UserWarning, stacklevel=4)
+                      UserWarning, stacklevel=5)
     if straight is array:
         return result
     return result.permute([order.index(axis) for axis in range(array.ndim)])

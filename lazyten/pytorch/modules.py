@@ -48,7 +48,7 @@ SAME: dict[str, str] = {
     "mps": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
     **_below("amp", "autocast_mode grad_scaler"),
-    **_below("autograd", "anomaly_mode function grad_mode variable"),
+    **_below("autograd", "anomaly_mode function grad_mode"),
     **_below("cuda", "memory random"), "cuda.amp": "amp",
     **_below("cuda.amp", "autocast_mode grad_scaler", "amp"),
     **_below("distributions", """
@@ -165,7 +165,7 @@ ABOVE: dict[str, str] = {
                                         for n in (1, 2, 3)],
         "batchnorm": [f"BatchNorm{n}d" for n in (1, 2, 3)],
         "instancenorm": [f"InstanceNorm{n}d" for n in (1, 2, 3)]}.items() for layer in layers},
-    "storage.UntypedStorage": "storage.untyped",
+    "storage.UntypedStorage": "storage.untyped", "storage.TypedStorage": "storage.untyped",
     "nn._IncompatibleKeys": "nn.module_state",
     "nn.modules.module._IncompatibleKeys": "nn.module_state"} | {
     f"utils.data.{name}": "utils.data.datapipes"

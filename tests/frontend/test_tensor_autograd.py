@@ -297,6 +297,21 @@ def test_gradients_are_found_within_no_grad_of_what_was_looked_at(device: str) -
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.cos([0.5, -1.0]), rtol=1e-6)
 
 
+def test_a_variable_shares_memory_with_its_tensor_and_is_a_leaf() -> None:
+    x = lt.tensor([1, 2])
+    old = lt.autograd.Variable(x)
+    old[0] = 5
+    assert x.tolist() == [5, 2] and isinstance(x, lt.autograd.Variable)
+    assert lt.autograd.Variable(lt.ones(2), True, volatile=True).requires_grad
+    made = lt.ones(2, requires_grad=True) * 2
+    again = lt.autograd.Variable(made)
+    assert again.is_leaf and not again.requires_grad and made.requires_grad
+    assert lt.autograd.Variable().shape == (0,) and not isinstance(3, lt.autograd.Variable)
+    assert lt.autograd.Variable.sum is lt.Tensor.sum
+    with pytest.raises(lt.DTypeError, match="Variable of list"):
+        lt.autograd.Variable([1.0])  # type: ignore[arg-type]
+
+
 def test_comparisons_and_integers_require_no_gradient() -> None:
     x = lt.tensor([1.0, 2.0], requires_grad=True)
     for y in (x > 1, x.argmax(), x.long(), x.isnan(), x.max(0).indices, x.floor().int()):
