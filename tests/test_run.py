@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import lazyten as lt
 from lazyten.run import found, missing_names
 
 SCRIPT = """
