@@ -59,7 +59,8 @@ def name_functions(module: str, names: dict[str, Any]) -> None:
     that they have there: a pickle holds nothing else of a function."""
     for name, value in names.items():
         if isinstance(value, FunctionType) and not is_found_by_name(value):
-            own = value.__name__ if names.get(value.__name__) is value else name
+            given: str = value.__name__
+            own = given if names.get(given) is value else name
             value.__module__, value.__name__, value.__qualname__ = module, own, own
 
 

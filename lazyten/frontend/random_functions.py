@@ -137,8 +137,9 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike | None = None,
            device: str | None = None, generator: Generator | None = None,
            requires_grad: bool = False) -> Tensor:
-    """Normally distributed numbers. mean and std are numbers (or zero-dim tensors), with a size; or one
-    or both are tensors, which broadcast, for the mean and standard deviation of each element."""
+    """Normally distributed numbers. mean and std are numbers (or zero-dim tensors), with a size;
+    or one or both are tensors, which broadcast, for the mean and standard deviation of each
+    element."""
     return _leaf(_normal(mean, std, size, dtype, device, generator), requires_grad)
 
 

@@ -121,7 +121,8 @@ def never(*given: Any, **options: Any) -> bool:
 
 MARKS: dict[str, Callable[..., Any]] = {
     "autograd.forward_ad.unpack_dual": unpack_dual,
-    "autograd.graph.save_on_cpu": no_change, "autograd.graph.disable_saved_tensors_hooks": no_change,
+    "autograd.graph.save_on_cpu": no_change,
+    "autograd.graph.disable_saved_tensors_hooks": no_change,
     "fx.experimental.proxy_tensor.get_proxy_mode": nothing,
     "fx.experimental.proxy_tensor.is_tracing": never,
     "utils._python_dispatch.is_traceable_wrapper_subclass": never,

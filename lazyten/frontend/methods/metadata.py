@@ -184,13 +184,16 @@ class MetadataMethods(TensorCore[Tensor]):
 
     def _row(self) -> Tensor:
         """All elements of the storage, in order."""
-        return self.detach().as_strided((self._storage.value.numel,), (1,), 0)
+        whole: Any = self.detach()  # whose method is another part's
+        row: Tensor = whole.as_strided((self._storage.value.numel,), (1,), 0)
+        return row
 
     def set_(self, source: Tensor | UntypedStorage | None = None, storage_offset: int = 0,
              size: Sequence[int] | None = None, stride: Sequence[int] | None = None) -> Self:
         """Have this tensor show another's elements, or those of its storage that an offset, sizes
         and strides say; without a source, none. They share memory from then on, unless this
         requires gradients (see `.data`). DTypeError for another element type."""
+        given: Any
         if source is None:
             given = self._copy_of([], self.dtype, self.device)
         elif isinstance(source, UntypedStorage):
