@@ -9,7 +9,7 @@ from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.operators.math import losses, shapes, special
-from lazyten.support.errors import ArgumentError, GradientError
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 
 
 class ElementwiseMethods(TensorCore[Tensor]):
@@ -198,6 +198,8 @@ class ElementwiseMethods(TensorCore[Tensor]):
         return self._called("map2_", callable, x, y)
 
     def _called(self, operation: str, function: Callable[..., Any], *others: Any) -> Self:
+        if not callable(function):
+            raise DTypeError(f"{operation}: {function!r:.60} is no function of numbers")
         given = [self._tensor(other, operation) for other in others]
         if any(t.requires_grad for t in (self, *given)):
             raise GradientError(f"{operation} of tensors that require gradients: none flow through "

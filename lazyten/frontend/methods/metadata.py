@@ -17,6 +17,7 @@ from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
+from lazyten.operators.math import shapes
 from lazyten.storage import tracing
 from lazyten.storage.placement import has_values
 from lazyten.storage.storage import Storage
@@ -205,10 +206,10 @@ class MetadataMethods(TensorCore[Tensor]):
                              f"equal; assign to .data, or convert with .to()")
         if isinstance(source, UntypedStorage) or size is not None:
             row = given._row()
-            sizes = (row.numel() - storage_offset,) if size is None else tuple(size)
-            count = math.prod(sizes)
-            given = row[storage_offset:storage_offset + count].view(sizes) if stride is None else \
-                row.as_strided(sizes, tuple(stride), storage_offset)
+            start = shapes.as_int(storage_offset, "set_", "storage_offset")
+            sizes = (row.numel() - start,) if size is None else shapes.new_shape([size], "set_")
+            given = row[start:start + math.prod(sizes)].view(sizes) if stride is None else \
+                row.as_strided(sizes, stride, start)
         self.data = given
         return self
 
