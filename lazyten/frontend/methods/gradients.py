@@ -28,7 +28,6 @@ class GradientMethods(TensorCore[Tensor]):
 
     __slots__ = ()
 
-    @enable_grad()  # a root in memory has its graph for operations of this mode alone
     def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None,
                  create_graph: bool = False,
                  inputs: Tensor | Iterable[Tensor] | None = None) -> None:
