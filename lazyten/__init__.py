@@ -9,6 +9,7 @@ function of a method of tensors.
 import math as _math
 import typing as _typing
 from importlib import import_module as _import_module
+from types import FunctionType as _FunctionType
 from types import ModuleType as _ModuleType
 
 from lazyten import nn as nn
@@ -16,6 +17,7 @@ from lazyten.autograd.checkpointing import checkpoint as checkpoint
 from lazyten.execution.launch_dump import dump_kernels as dump_kernels
 from lazyten.frontend.arguments import name_functions as _name_functions
 from lazyten.frontend.arguments import takes_tensors as _takes_tensors
+from lazyten.frontend.arguments import unattached as _unattached
 from lazyten.frontend.array_functions import _assert as _assert
 from lazyten.frontend.array_functions import _assert_async as _assert_async
 from lazyten.frontend.array_functions import atleast_1d as atleast_1d
@@ -221,6 +223,7 @@ from lazyten.storage.memory_use import reset_peak as reset_peak
 from lazyten.storage.placement import Device as Device
 from lazyten.storage.placement import default_device as _default_device
 from lazyten.storage.placement import set_default_device as set_default_device
+from lazyten.storage.untyped import TypedStorage as TypedStorage
 from lazyten.storage.untyped import UntypedStorage as UntypedStorage
 from lazyten.support.check_mode import check as check
 from lazyten.support.errors import ArgumentError as ArgumentError
@@ -457,15 +460,19 @@ broadcast_to, conj_physical = Tensor.expand, conj
 resolve_conj, resolve_neg, unsafe_chunk = Tensor.resolve_conj, Tensor.resolve_neg, chunk
 unsafe_split, unsafe_split_with_sizes = split, split_with_sizes
 
+_OF_TENSORS = ("lazyten.frontend.", "lazyten.ir.", "lazyten.random", "lazyten.support.grad_mode")
 for _name, _value in list(globals().items()):  # so that lt.exp(1.0) says what it needs
     if getattr(Tensor, _name, None) is _value and callable(_value):
         globals()[_name] = _takes_tensors(_value)
+    elif isinstance(_value, _FunctionType) and not _name.startswith("_") \
+            and _value.__module__.startswith(_OF_TENSORS):
+        globals()[_name] = _unattached(_value)  # one for all names of a function
+range = _unattached(_inclusive_range)
 _name_functions(__name__, globals())
 
 dsmm = spmm = mm
 assert _WHERE_FORMS_ARE  # what complex tensors do is there once their methods are
 layout, memory_format = _Layout, _MemoryFormat
-range = _inclusive_range
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi
 newaxis = None
 half, float, double = float16, float32, float64

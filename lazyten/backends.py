@@ -67,6 +67,19 @@ class _Matmul:
         set_float32_matmul_precision("high" if allowed else "highest")
 
 
+class _PlanCache:
+    """The plans that cuFFT would keep: none, as lazyten compiles transforms with the rest. What
+    max_size is set to has no effect."""
+
+    size, max_size = 0, 0
+
+    def clear(self) -> None:
+        """Nothing."""
+
+    def __getitem__(self, device: object) -> _PlanCache:
+        return self
+
+
 class _Cuda:
     """The device `cuda`."""
 
@@ -101,6 +114,23 @@ class _Cuda:
                    ) -> nullcontext[None]:
         """For `with`, which changes nothing; see enable_math_sdp."""
         return nullcontext()
+
+
+    @staticmethod
+    def preferred_linalg_library(backend: object = None) -> str:
+        """'lazyten': factorizations are its own, whichever library is asked for."""
+        return "lazyten"
+
+    preferred_blas_library = preferred_linalg_library
+
+    @staticmethod
+    def can_use_flash_attention(params: object, debug: bool = False) -> bool:
+        """False: there is no kernel for attention alone."""
+        return False
+
+    can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
+    is_flash_attention_available = flash_sdp_enabled
+    cufft_plan_cache = _PlanCache()
 
 
 class _Cpu(Switches):

@@ -39,6 +39,8 @@ _ROOTS = {"torch": "lazyten", "functorch": "lazyten.functorch"}
 _PACKAGE = "in a package, "
 _NOTHING = object()
 _DEFINED = type | FunctionType
+_ITS_OWN = ("__getattr__", "__dir__")
+"""Functions of modules by which a stand-in has its own ways."""
 
 
 def run(script: str, arguments: Sequence[str], profiled: bool = False,
@@ -163,8 +165,16 @@ def _is_torch(name: str) -> bool:
 def found(name: str) -> Any:
     """What lazyten has for a name such as 'torch.nn.Linear'; _NOTHING if nothing."""
     root, *parts = name.split(".")
-    value: Any = import_module(_ROOTS[root])
+    home = _ROOTS[root]
+    value: Any = import_module(home)
     for part in parts:
+        if part == "torch" and isinstance(value, ModuleType):  # imported by the module itself
+            home = _ROOTS[part]
+            value = import_module(home)
+            continue
+        if not isinstance(value, ModuleType) and not hasattr(value, part):
+            value = sys.modules.get(home, value)  # of the same name, as nn.utils.spectral_norm
+        home = f"{home}.{part}"
         try:
             value = getattr(value, part)
         except AttributeError:
@@ -185,6 +195,8 @@ class _StandIn(ModuleType):
             self.__dict__.update(__version__=TorchVersion(f"{PYTORCH}+lazyten"), torch=self)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "torch":  # what modules of PyTorch's import for themselves
+            return import_module(name)
         whole = f"{self.__name__}.{name}"
         value = found(whole)
         if isinstance(value, ModuleType) and value.__name__.startswith("lazyten"):
@@ -198,6 +210,11 @@ class _StandIn(ModuleType):
             why = reason(name)
             raise AttributeError(f"lazyten has no {whole}" + (f": {why}" if why else ""))
         return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, _StandIn) and callable(found(value.__name__)):
+            return  # a module of a function's name, which import would put in its place
+        super().__setattr__(name, value)
 
     def __dir__(self) -> list[str]:
         return dir(found(self.__name__))
@@ -250,8 +267,9 @@ class _Finder(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Give it the classes and functions that are loaded, for those who look into vars()."""
         home = found(module.__name__)
-        module.__dict__.update({name: getattr(home, name) for name in dir(home)
-                                if isinstance(getattr(home, "__dict__", {}).get(name), _DEFINED)})
+        module.__dict__.update({
+            name: getattr(home, name) for name in dir(home) if name not in _ITS_OWN
+            and isinstance(getattr(home, "__dict__", {}).get(name), _DEFINED)})
 
 
 def missing_names(source: str, script: str) -> dict[str, str]:

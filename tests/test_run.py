@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import lazyten as lt
 from lazyten.run import found, missing_names
 
 SCRIPT = """
@@ -153,7 +154,7 @@ def test_a_script_is_profiled_whatever_it_ends_with(tmp_path: Path) -> None:
                                         "print(x.shape)\n(x @ x).tolist()\nraise OSError")
     done = subprocess.run([sys.executable, "-m", "lazyten", "run", "--profile",
                            str(tmp_path / "script.py")], capture_output=True, text=True)
-    assert done.returncode == 1 and done.stdout == "(9, 9)\n"
+    assert done.returncode == 1 and done.stdout == "torch.Size([9, 9])\n"
     assert "Python and copies" in done.stderr and "script.py:4" in done.stderr
     assert "(x @ x).tolist()" in done.stderr and "OSError" in done.stderr
 
@@ -186,7 +187,7 @@ def test_a_jitted_step_may_mention_a_module_that_is_refused(tmp_path: Path) -> N
                "def step():\n    torch.nested.__name__\n    return layer(torch.ones(2, 2)).shape\n"
                "step = lazyten.jit(step)\nprint(step(), step())\n"
                "print(getattr(torch.nested, '__file__', None))")
-    assert done.stdout == "(2, 2) (2, 2)\nNone\n" and done.stderr == ""
+    assert done.stdout == "torch.Size([2, 2]) torch.Size([2, 2])\nNone\n" and done.stderr == ""
 
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
@@ -235,3 +236,23 @@ def test_weights_are_loaded_into_a_model_without_memory(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     done = run(tmp_path, WEIGHTS, str(tmp_path / "weights.safetensors"))
     assert done.stdout == "[2.0, 3.0, 4.0] cpu\n[1.0, 2.0] torch.bfloat16\n", done.stderr
+
+
+def test_what_a_program_prints_and_asks_of_modules_is_as_with_pytorch(tmp_path: Path) -> None:
+    done = run(tmp_path, (
+        "import torch, copy, pickle\n"
+        "from torch.nn.utils.spectral_norm import spectral_norm\n"
+        "from torch.nn.utils.weight_norm import weight_norm\n"
+        "from torch.nn.modules.conv import LazyConv2d\n"
+        "from torch.utils.data.dataloader import get_worker_info\n"
+        "x = torch.ones(2, 3)\n"
+        "print(x.shape, f'{x[0].size()}', torch.Size([]), x.type(), torch.LongTensor)\n"
+        "print(copy.deepcopy(x.shape), pickle.loads(pickle.dumps(x.shape)), torch.strided)\n"
+        "print(spectral_norm is torch.nn.utils.spectral_norm, torch.sparse.torch is torch)\n"
+        "print(torch.nn.utils.weight_norm(torch.nn.Linear(2, 3)).weight_g.shape)\n"
+        "try:\n    torch.fft.wavelet\nexcept AttributeError as error:\n    print(error)\n"))
+    assert done.stdout == (
+        "torch.Size([2, 3]) torch.Size([3]) torch.Size([]) torch.FloatTensor torch.LongTensor\n"
+        "torch.Size([2, 3]) torch.Size([2, 3]) torch.strided\nTrue True\ntorch.Size([3, 1])\n"
+        "lazyten has no torch.fft.wavelet\n")
+    assert "torch.fft.wavelet" in done.stderr and str(lt.ones(2, 3).shape) == "(2, 3)"

@@ -2,6 +2,7 @@
 
 Files, in reading order:
 
+- variable.py: PyTorch's old name of a tensor that knows its gradient.
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
 - for_examples.py: A Function under vmap that computes all examples at once: by its vmap(), or as it
   takes batches.
@@ -28,9 +29,12 @@ from typing import Any
 from lazyten.autodiff import gradient as _gradient
 from lazyten.autodiff import hooks
 from lazyten.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from lazyten.autograd.custom_function import Function, once_differentiable
+from lazyten.autograd.custom_function import Function as Function
+from lazyten.autograd.custom_function import InplaceFunction as InplaceFunction
+from lazyten.autograd.custom_function import once_differentiable
 from lazyten.autograd.function_context import FunctionContext
 from lazyten.autograd.gradcheck import gradcheck, gradgradcheck
+from lazyten.autograd.variable import Variable
 from lazyten.execution import frame_runs
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.forms import handles_of, in_floats
@@ -52,8 +56,6 @@ __all__ = ["Function", "FunctionContext", "Variable", "backward", "detect_anomal
            "set_detect_anomaly", "set_grad_enabled"]
 
 FunctionCtx = FunctionContext
-Variable = Tensor
-"""PyTorch's old name of a tensor that knows its gradient."""
 Given = Tensor | Iterable[Tensor]
 
 
@@ -95,8 +97,9 @@ def grad(outputs: Given, inputs: Given,
     roots = list(map(in_floats, roots))
     unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
     is_watched = are_watched(roots) or _gradient.observer is not None or bool(held_as_rows)
-    found = (_gradients if is_watched else _looked_up)(
-        roots, weights, list(map(in_floats, wanted)), create_graph, unused)
+    with enable_grad():  # roots in memory have their graphs for operations of this mode alone
+        found = (_gradients if is_watched else _looked_up)(
+            roots, weights, list(map(in_floats, wanted)), create_graph, unused)
     if not create_graph:
         frame_runs.join([handles_of(t)[-1]._storage for t in found if t is not None])
     if not (create_graph if retain_graph is None else retain_graph):

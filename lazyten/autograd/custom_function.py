@@ -95,6 +95,13 @@ class Function:
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
+class InplaceFunction(Function):
+    """A Function with a flag, which programs subclass by PyTorch's name."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
 def _called(function: type[Function], ctx: FunctionContext, args: Sequence[Any]) -> Any:
     """forward() of one example, or of all of a vmap where the function is made for that."""
     given = examples_of(args) if function.vmap or function.takes_batches else None

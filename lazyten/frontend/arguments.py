@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -59,7 +59,9 @@ def name_functions(module: str, names: dict[str, Any]) -> None:
     that they have there: a pickle holds nothing else of a function."""
     for name, value in names.items():
         if isinstance(value, FunctionType) and not is_found_by_name(value):
-            value.__module__, value.__name__, value.__qualname__ = module, name, name
+            given: str = value.__name__
+            own = given if names.get(given) is value else name
+            value.__module__, value.__name__, value.__qualname__ = module, own, own
 
 
 def checks_tensors(function: Callable[P, R], complex_too: bool = False) -> Callable[P, R]:
@@ -179,6 +181,21 @@ def fills_out(function: Callable[P, R]) -> Callable[P, R]:
         kwargs |= {"dtype": kind, "device": out.device}
         return cast(R, written(function(*args, **kwargs), out, operation))
     return offered(cast("Callable[P, R]", filled), function)
+
+
+@cache
+def unattached(function: Callable[..., R]) -> Callable[..., R]:
+    """`function`, which is no method of a class that has it as an attribute (`join = lt.cat`):
+    where Python gives it the object first, and it can make nothing of that, it goes without."""
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> R:
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            if args and not isinstance(args[0], Tensor) and is_attribute_of(args[0], called):
+                return called(*args[1:], **kwargs)
+            raise
+    return offered(called, function)
 
 
 def _beside(number: Any, other: Any, operation: str) -> Any:

@@ -145,5 +145,5 @@ def _sharing(array: Array, device: str, kind: DType | None = None) -> Tensor:
     if result._storage.shared is not None and not array.flags.writeable:
         warnings.warn(f"an array of shape {array.shape} is read-only, so the tensor that shares "
                       f"its memory cannot be written; tensor() makes a copy that can",
-                      UserWarning, stacklevel=4)
+                      UserWarning, stacklevel=5)
     return result

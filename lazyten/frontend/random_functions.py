@@ -137,14 +137,15 @@ def randint_like(input: Tensor, low: int | None = None, high: int | None = None,
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, dtype: DTypeLike | None = None,
            device: str | None = None, generator: Generator | None = None,
            requires_grad: bool = False) -> Tensor:
-    """Normally distributed numbers. mean and std are numbers, with a size; or one or both are
-    tensors, which broadcast, for the mean and standard deviation of each element."""
+    """Normally distributed numbers. mean and std are numbers (or zero-dim tensors), with a size;
+    or one or both are tensors, which broadcast, for the mean and standard deviation of each
+    element."""
     return _leaf(_normal(mean, std, size, dtype, device, generator), requires_grad)
 
 
 def _normal(mean: Any, std: Any, size: Any, dtype: DTypeLike | None, device: str | None,
             generator: Generator | None) -> Tensor:
-    given = [v for v in (mean, std) if isinstance(v, Tensor)]
+    given = [v for v in (mean, std) if isinstance(v, Tensor) and (v.ndim or size is None)]
     if not given:
         if size is None:
             raise ArgumentError("normal: no size; give one, or a tensor of means or of standard "

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from lazyten.frontend.tensor import KINDS, Tensor
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, package
 
 
 class TensorType(type):
@@ -32,7 +32,7 @@ class TensorType(type):
             and (cls.device is None or x.device.type == cls.device)
 
     def __repr__(cls) -> str:
-        return f"lazyten.{cls.device + '.' if cls.device else ''}{cls.__name__}"
+        return f"{package()}.{cls.device + '.' if cls.device else ''}{cls.__name__}"
 
 
 HalfTensor = TensorType("Half")

@@ -105,7 +105,7 @@ class DType:
         return (1 << (self.bits - (self.kind == "i"))) - 1
 
     def __repr__(self) -> str:
-        return f"{type(self).__module__.partition('.')[0]}.{self.name}"
+        return f"{package()}.{self.name}"
 
     def __reduce__(self) -> Any:
         return _named, (self.name,)  # of this module, whatever `lazyten run` has the class say
@@ -115,6 +115,12 @@ class DType:
 
     def __deepcopy__(self, memo: object) -> DType:
         return self
+
+
+def package() -> str:
+    """What names of lazyten's begin with where they are printed: `lazyten`, or `torch` where
+    that stands in for PyTorch (run.py), and DType says so."""
+    return DType.__module__.partition(".")[0]
 
 
 def _make(name: str, kind: str, bits: int, stored: str, compute: str = "") -> DType:

@@ -48,7 +48,7 @@ SAME: dict[str, str] = {
     "mps": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
     **_below("amp", "autocast_mode grad_scaler"),
-    **_below("autograd", "anomaly_mode function grad_mode variable"),
+    **_below("autograd", "anomaly_mode function grad_mode"),
     **_below("cuda", "memory random"), "cuda.amp": "amp",
     **_below("cuda.amp", "autocast_mode grad_scaler", "amp"),
     **_below("distributions", """
@@ -158,7 +158,14 @@ ABOVE: dict[str, str] = {
     **{f"distributed.tensor.{name}": "distributed.tensor.parallel.distributing"
        for name in ("distribute_module", "zeros", "ones", "empty", "full", "rand", "randn")},
     "nn.modules.activation.MultiheadAttention": "nn",
-    "storage.UntypedStorage": "storage.untyped",
+    "nn.modules.linear.NonDynamicallyQuantizableLinear": "nn.sequence.attention",
+    "utils.data.dataloader.get_worker_info": "utils.data.worker",
+    **{f"nn.modules.{file}.Lazy{layer}": "nn.modules.lazy" for file, layers in {
+        "linear": ("Linear",), "conv": [f"Conv{way}{n}d" for way in ("", "Transpose")
+                                        for n in (1, 2, 3)],
+        "batchnorm": [f"BatchNorm{n}d" for n in (1, 2, 3)],
+        "instancenorm": [f"InstanceNorm{n}d" for n in (1, 2, 3)]}.items() for layer in layers},
+    "storage.UntypedStorage": "storage.untyped", "storage.TypedStorage": "storage.untyped",
     "nn._IncompatibleKeys": "nn.module_state",
     "nn.modules.module._IncompatibleKeys": "nn.module_state"} | {
     f"utils.data.{name}": "utils.data.datapipes"

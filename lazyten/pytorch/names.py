@@ -45,7 +45,7 @@ REASONS: tuple[tuple[str, str], ...] = (
      r"|quantized_\w+|per_(tensor|channel)_\w+|qscheme|empty_quantized|fbgemm_\w+|fused_moving_\w+"
      r"|u?int[1-7]|bits?(\d\w*)?|float[48]_e\w+", _INTEGERS),
     (r"PyTorchFile\w+", "files are safetensors; lazyten.load and lazyten.save read and write them"),
-    (r"\w*Storage(Base)?|storage(_type)?|set_", _STORAGES), (r"_is_view|_base", _VIEWS),
+    (r"\w*Storage(Base)?|storage_type", _STORAGES), (r"_is_view|_base", _VIEWS),
     (r"(cudnn|miopen|mkldnn|native|slow|legacy)_\w+", _LIBRARY),
     (r"batch_norm\w*|instance_norm|embedding(_bag|_renorm_)?|ctc_loss|kl_div|triplet_margin_loss"
      r"|(margin_ranking|(cosine|hinge)_embedding|poisson_nll)_loss"
@@ -58,8 +58,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"share_memory_|is_shared", "tensors are not shared between processes; send x.numpy()"),
     (r"Stream|Event", "launches on other streams are not to be had; lazyten orders its own"),
     (r"to_mkldnn", "lazyten lays tensors out for each kernel itself"),
-    (r"map_|map2_|apply_", "a function of Python for each number is not compiled; write it with "
-                           "operations on whole tensors, or use NumPy on x.numpy()"),
 )
 """Patterns of whole names, and why none of them is there; the first that fits counts."""
 
@@ -78,17 +76,17 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 
 TENSOR_METHODS = (
-    "_base", "_is_view", "apply_", "chalf", "dequantize", "eig", "imag", "int_repr",
-    "is_shared", "lstsq", "map2_", "map_", "q_per_channel_axis", "q_per_channel_scales",
+    "_base", "_is_view", "chalf", "dequantize", "eig", "imag", "int_repr",
+    "is_shared", "lstsq", "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "resize_as_sparse_",
-    "set_", "share_memory_", "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",
-    "sspaddmm", "storage", "storage_type", "symeig", "to_mkldnn", "to_sparse_bsc",
+    "share_memory_", "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",
+    "sspaddmm", "storage_type", "symeig", "to_mkldnn", "to_sparse_bsc",
     "to_sparse_bsr")
 """Methods of PyTorch's tensors that lazyten's lack for a reason."""
 
 
 TYPES = ("Event", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction", "ScriptModule",
-         "ScriptObject", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType", "TypedStorage")
+         "ScriptObject", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType")
 """Classes that packages import, name in annotations and compare with, of which there is nothing."""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.ir.dtype import DType
 from lazyten.storage.placement import Device, canonical
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import ArgumentError, MissingFileError
@@ -78,6 +79,50 @@ class UntypedStorage:
 
     def __repr__(self) -> str:
         return f"UntypedStorage({self.nbytes()} bytes on {self._storage.device})"
+
+
+class TypedStorage(UntypedStorage):
+    """A storage as a row of elements of its type, which is what its size counts. elements: the
+    tensor of them, which shares the storage."""
+
+    def __init__(self, storage: Storage, elements: Any) -> None:
+        super().__init__(storage)
+        self._elements = elements
+
+    @property
+    def dtype(self) -> DType:
+        """The elements' type."""
+        return self._storage.dtype
+
+    def untyped(self) -> UntypedStorage:
+        """The same storage without a type."""
+        return UntypedStorage(self._storage)
+
+    def size(self) -> int:
+        """How many elements there are."""
+        return self.nbytes() // self.element_size()
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    def tolist(self) -> list[Any]:
+        """The elements."""
+        return list(self._elements.tolist())
+
+    def __getitem__(self, place: int | slice) -> Any:
+        """An element, or a list of some."""
+        return self._elements[place].tolist()
+
+    def __setitem__(self, place: int | slice, value: Any) -> None:
+        """Write to all tensors that share it."""
+        self._elements[place] = value
+
+    def __repr__(self) -> str:
+        return f"TypedStorage({self.size()} of {self.dtype.name} on {self._storage.device})"
 
 
 class FileStorage(UntypedStorage):

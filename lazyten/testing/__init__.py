@@ -6,6 +6,8 @@ runtime (docs/porting.md):
 Files, in reading order:
 
 - comparison.py: `assert_close`: tensors that are equal but for rounding.
+- creation.py: `make_tensor`: tensors of random numbers to test with, under PyTorch's name and
+  limits.
 - diagnosis.py: What is wrong with an array, and what in a runtime is the likely cause, in plain
   words.
 - kit.py: How the conformance kit runs: its options, the order of its stages, and the scorecard at
@@ -26,6 +28,7 @@ from __future__ import annotations
 
 from lazyten.testing.comparison import assert_allclose as assert_allclose
 from lazyten.testing.comparison import assert_close
+from lazyten.testing.creation import make_tensor
 from lazyten.testing.performance import (
     Kernels,
     PeakMemory,
@@ -38,4 +41,4 @@ from lazyten.testing.performance import (
 )
 
 __all__ = ["Kernels", "PeakMemory", "assert_close", "assert_kernels", "assert_peak_bytes",
-           "count_kernels", "peak_bytes", "watch_kernels", "watch_memory"]
+           "count_kernels", "make_tensor", "peak_bytes", "watch_kernels", "watch_memory"]

@@ -18,30 +18,84 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 class Container(NamedTuple):
-    """How a class is taken apart, into values and what else there is to it, and put together."""
+    """How a class is taken apart, into values and what else there is to it, and put together;
+    keys_of: the steps of paths to the values of one, None where a class has none."""
 
     flatten_fn: Callable[[Any], tuple[list[Any], Any]]
     unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    keys_of: Callable[[Any], list[Any]] | None = None
+
+
+class MappingKey(NamedTuple):
+    """A step of a path in a tree: to the value of a dict's key."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """The value."""
+        return mapping[self.key]
+
+
+class SequenceKey(NamedTuple):
+    """A step to a value of a list, tuple or deque, by its place."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """The value."""
+        return sequence[self.idx]
+
+
+class GetAttrKey(NamedTuple):
+    """A step to an attribute, such as a named tuple's."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, owner: Any) -> Any:
+        """The value."""
+        return getattr(owner, self.name)
+
+
+KeyEntry = MappingKey | SequenceKey | GetAttrKey | Any
+KeyPath = tuple[KeyEntry, ...]
+
+
+def _places(sequence: Any) -> list[Any]:
+    return list(map(SequenceKey, range(len(sequence))))
+
+
+def _keys(mapping: Any) -> list[Any]:
+    return list(map(MappingKey, mapping))
 
 
 def _of_names(kind: Any) -> Container:
     """Of a class of dicts that is built of pairs."""
     return Container(lambda d: (list(d.values()), list(d)),
-                     lambda values, keys: kind(zip(keys, values, strict=True)))
+                     lambda values, keys: kind(zip(keys, values, strict=True)), _keys)
 
 
 SUPPORTED_NODES: dict[type, Container] = {
-    list: Container(lambda x: (x, None), lambda values, _: list(values)),
-    tuple: Container(lambda x: (list(x), None), lambda values, _: tuple(values)),
-    deque: Container(lambda x: (list(x), x.maxlen), deque),
+    list: Container(lambda x: (x, None), lambda values, _: list(values), _places),
+    tuple: Container(lambda x: (list(x), None), lambda values, _: tuple(values), _places),
+    deque: Container(lambda x: (list(x), x.maxlen), deque, _places),
     dict: _of_names(dict), OrderedDict: _of_names(OrderedDict),
     defaultdict: Container(
         lambda d: (list(d.values()), (d.default_factory, list(d))),
-        lambda values, c: defaultdict(c[0], zip(c[1], values, strict=True))),
+        lambda values, c: defaultdict(c[0], zip(c[1], values, strict=True)), _keys),
 }
 """Containers by their class; programs register others."""
 _NAMED = SUPPORTED_NODES[namedtuple] = Container(  # type: ignore[index]  # as PyTorch has it
-    lambda x: (list(x), type(x)), lambda values, kind: kind(*values))
+    lambda x: (list(x), type(x)), lambda values, kind: kind(*values),
+    lambda x: list(map(GetAttrKey, x._fields)))
 
 
 @dataclass(frozen=True)
@@ -98,11 +152,15 @@ def _built(spec: TreeSpec, leaves: Iterator[Any]) -> Any:
 
 
 def register_pytree_node(cls: type, flatten_fn: Callable[[Any], tuple[Any, Any]],
-                         unflatten_fn: Callable[[Iterable[Any], Any], Any],
+                         unflatten_fn: Callable[[Iterable[Any], Any], Any], *,
+                         flatten_with_keys_fn: Callable[[Any], tuple[Any, Any]] | None = None,
                          **options: Any) -> None:
     """Have objects of a class taken apart by flatten_fn(object), which gives a list of values and a
-    context, and put together by unflatten_fn(values, context)."""
-    SUPPORTED_NODES[cls] = Container(flatten_fn, unflatten_fn)
+    context, and put together by unflatten_fn(values, context). flatten_with_keys_fn: gives pairs of
+    a path's step and a value, and the context; without it there are no paths through the class."""
+    keyed = flatten_with_keys_fn
+    SUPPORTED_NODES[cls] = Container(flatten_fn, unflatten_fn, None if keyed is None else
+                                     lambda tree: [key for key, _ in keyed(tree)[0]])
 
 
 _register_pytree_node = register_pytree_node
@@ -125,7 +183,7 @@ def _dict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, 
 def _get_node_type(tree: Any) -> Any:
     """What SUPPORTED_NODES has a container by: its class, `namedtuple` for all those."""
     kind = type(tree)
-    is_named = kind not in SUPPORTED_NODES and issubclass(kind, tuple) and hasattr(kind, "_fields")
+    is_named = kind not in SUPPORTED_NODES and is_namedtuple_class(kind)
     return namedtuple if is_named else kind
 
 
@@ -257,12 +315,79 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec,
         [leaf for part in parts for leaf in part or ()]
 
 
-class MappingKey(NamedTuple):
-    """A step of a path in a tree: to the value of a dict's key."""
-
-    key: Any
-
-
 def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
     """The pairs of a dict, its keys as paths have them, and its keys."""
     return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf = None
+                           ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """Pairs of the path to a leaf and the leaf, in order, and the structure. ArgumentError for a
+    container that was registered without its keys."""
+    return list(_with_paths(tree, (), is_leaf)), tree_structure(tree, is_leaf)
+
+
+def _with_paths(tree: Any, path: KeyPath, is_leaf: IsLeaf) -> Iterator[tuple[KeyPath, Any]]:
+    container = None if is_leaf is not None and is_leaf(tree) else _container(tree)
+    if container is None:
+        yield path, tree
+        return
+    if container.keys_of is None:
+        raise ArgumentError(f"tree_flatten_with_path: {type(tree).__name__} was registered without "
+                            f"keys; give register_pytree_node a flatten_with_keys_fn")
+    for key, value in zip(container.keys_of(tree), container.flatten_fn(tree)[0], strict=True):
+        yield from _with_paths(value, (*path, key), is_leaf)
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
+    """Pairs of the path to a leaf and the leaf, in order."""
+    return list(_with_paths(tree, (), is_leaf))
+
+
+def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree,
+                       is_leaf: IsLeaf = None) -> PyTree:
+    """The tree of func(path, leaf, ..), with the leaves of other trees of the same structure
+    beside."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [_leaves_as(spec, rest) for rest in rests]
+    return spec.unflatten(func(path, leaf, *beside) for (path, leaf), *beside in
+                          zip(pairs, *others, strict=True))
+
+
+def keystr(kp: KeyPath) -> str:
+    """A path as text, as Python would write what is at its end: `['a'][0].x`."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """What is at the end of a path."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """The leaves of arguments, in order."""
+    return [leaf for tree in (*args, *kwargs.values()) for leaf in tree_leaves(tree)]
+
+
+def tree_map_only_(type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: PyTree,
+                   is_leaf: IsLeaf = None) -> PyTree:
+    """Call func(leaf) for leaves of some classes, or that a function picks; gives the tree."""
+    tree_map_only(type_or_types_or_pred, func, tree, is_leaf)
+    return tree
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether it is a class of named tuples."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    """Whether it is a named tuple."""
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Whether it is a named tuple, or a class of them."""
+    return is_namedtuple_class(obj) or is_namedtuple_instance(obj)

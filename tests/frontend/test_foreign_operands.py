@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import operator
+import pickle
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import ANY
 
+import numpy as np
 import pytest
 
 import lazyten as lt
@@ -68,3 +70,27 @@ def test_functions_that_are_attributes_of_a_class_are_not_given_its_instance() -
         assert Net()(x).item() == 6
     with pytest.raises(lt.DTypeError, match="input is Net"):
         lt.nn.functional.conv2d(Net(), x)  # type: ignore[arg-type]
+
+
+def test_functions_that_make_or_join_tensors_are_no_methods_of_a_class_either() -> None:
+    class Rows:
+        """Functions as attributes."""
+
+        join, stack, zeros, count, of, like = (lt.cat, lt.vstack, lt.zeros, lt.arange, lt.tensor,
+                                               lt.full_like)
+        array, wider, default, numbers = (lt.from_numpy, lt.promote_types, lt.get_default_dtype,
+                                          lt.range)
+
+    rows: Any = Rows()
+    x = lt.ones(2)
+    for _ in range(2):
+        assert rows.join([x, x]).shape == (4,) and rows.stack([x, x]).shape == (2, 2)
+        assert rows.zeros(2, 3).shape == (2, 3) and rows.count(3).tolist() == [0, 1, 2]
+        assert rows.of([1.0]).tolist() == [1] and rows.like(x, 2).tolist() == [2, 2]
+        assert rows.array(np.ones(3)).shape == (3,) and rows.default() is lt.float32
+        assert rows.wider(lt.float32, lt.float64) is lt.float64
+        assert rows.numbers(0, 2).tolist() == [0, 1, 2]
+    assert pickle.loads(pickle.dumps(lt.cat)) is lt.cat
+    assert pickle.loads(pickle.dumps(lt.range)) is lt.range
+    with pytest.raises(lt.DTypeError, match="cat of a object"):
+        lt.cat(object())  # type: ignore[arg-type]

@@ -452,3 +452,58 @@ def test_a_value_that_an_equal_one_was_computed_for_shares_its_memory(host: str)
     array = np.from_dlpack(second.add_(1))
     second *= x
     assert second.tolist() == array.tolist() == [14, 32] and first.tolist() == [3, 5]
+
+
+# ---- storages as programs see them ---------------------------------------------------------------
+
+def test_a_storage_is_a_row_of_elements_that_views_share() -> None:
+    x = lt.arange(6.0).reshape(2, 3)
+    row = x[1].storage()
+    assert (row.size(), len(row), row.element_size(), row.nbytes()) == (6, 6, 4, 24)
+    assert row.dtype is lt.float32 and row[2] == 2 and row[4:] == [4, 5]
+    assert row == x.storage() and row.untyped() == x.untyped_storage()
+    row[0] = 9
+    assert x.tolist() == [[9, 1, 2], [3, 4, 5]] and row.tolist()[:2] == [9, 1]
+    assert isinstance(row, lt.TypedStorage) and "6 of float32" in repr(row)
+
+
+def test_set_shows_the_elements_of_another_tensor_or_storage() -> None:
+    x, y = lt.arange(6.0).reshape(2, 3), lt.zeros(2)
+    y.set_(x)
+    y[0, 0] = 5
+    assert x.tolist() == [[5, 1, 2], [3, 4, 5]]
+    y.set_(x.untyped_storage(), 1, (2, 2))
+    assert y.tolist() == [[1, 2], [3, 4]]
+    y.set_(x.untyped_storage(), 1, (2, 2), (1, 3))
+    y += 10
+    assert x.tolist() == [[5, 11, 12], [3, 14, 15]]
+    assert y.set_(x.storage()).shape == (6,) and y.set_(x, 3, (2,), (2,)).tolist() == [3, 15]
+    assert y.set_().shape == (0,) and y.dtype is lt.float32
+    with pytest.raises(lt.DTypeError, match="set_ of float32 to int64"):
+        y.set_(lt.ones(2, dtype=lt.int64))
+
+
+def test_data_that_is_assigned_is_shared_unless_gradients_are_required() -> None:
+    x, y = lt.ones(2), lt.arange(6.0)
+    x.data = y[::2]
+    x += 1
+    assert y.tolist() == [1, 1, 3, 3, 5, 5] and x.shape == (3,)
+    one, other = lt.nn.Linear(2, 2), lt.nn.Linear(2, 2)
+    one.weight.data = lt.eye(2)
+    kept = one.weight.data
+    one.weight.data = lt.zeros(2, 2)
+    one.weight.data = kept  # its own of before
+    assert one.weight.tolist() == [[1, 0], [0, 1]] and one.weight.requires_grad
+    with pytest.warns(UserWarning, match="copies it"):
+        one.weight.data = other.weight.data
+    assert one.weight.tolist() == other.weight.tolist()
+
+
+def test_functions_of_python_are_called_for_each_element() -> None:
+    assert lt.ones(2).apply_(lambda a: a + 3).tolist() == [4, 4]
+    x = lt.arange(4).reshape(2, 2)
+    assert x.map_(lt.tensor([1, 2]), lambda a, b: a * b) is x and x.tolist() == [[0, 2], [2, 6]]
+    assert x.map2_(x, lt.tensor(1), lambda a, b, c: a + b + c).tolist() == [[1, 5], [5, 13]]
+    assert lt.ones(2, dtype=lt.bfloat16).apply_(lambda a: 3 * a).tolist() == [3, 3]
+    with pytest.raises(lt.GradientError, match="apply_ of tensors that require"):
+        lt.ones(2, requires_grad=True).apply_(lambda a: a)

@@ -281,6 +281,37 @@ def test_detach_and_no_grad_stop_gradients(device: str) -> None:
     assert x.grad is not None and x.grad.tolist() == [2, 4]
 
 
+def test_gradients_are_found_within_no_grad_of_what_was_looked_at(device: str) -> None:
+    x = lt.tensor([0.5, -1.0], device=device, requires_grad=True)
+    y = x.sin()
+    total = y.sum()
+    with lt.no_grad():
+        assert total.item() == pytest.approx(np.sin([0.5, -1.0]).sum(), abs=1e-6)
+        (by_sum,) = lt.autograd.grad(total, x, retain_graph=True)
+        (of_middle,) = lt.autograd.grad(total, y, retain_graph=True)
+        total.backward()
+        y.backward(lt.ones(2, device=device))
+    np.testing.assert_allclose(by_sum.numpy(), np.cos([0.5, -1.0]), rtol=1e-6)
+    np.testing.assert_array_equal(of_middle.numpy(), [1, 1])
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.cos([0.5, -1.0]), rtol=1e-6)
+
+
+def test_a_variable_shares_memory_with_its_tensor_and_is_a_leaf() -> None:
+    x = lt.tensor([1, 2])
+    old = lt.autograd.Variable(x)
+    old[0] = 5
+    assert x.tolist() == [5, 2] and isinstance(x, lt.autograd.Variable)
+    assert lt.autograd.Variable(lt.ones(2), True, volatile=True).requires_grad
+    made = lt.ones(2, requires_grad=True) * 2
+    again = lt.autograd.Variable(made)
+    assert again.is_leaf and not again.requires_grad and made.requires_grad
+    assert lt.autograd.Variable().shape == (0,) and not isinstance(3, lt.autograd.Variable)
+    assert lt.autograd.Variable.sum is lt.Tensor.sum
+    with pytest.raises(lt.DTypeError, match="Variable of list"):
+        lt.autograd.Variable([1.0])  # type: ignore[arg-type]
+
+
 def test_comparisons_and_integers_require_no_gradient() -> None:
     x = lt.tensor([1.0, 2.0], requires_grad=True)
     for y in (x > 1, x.argmax(), x.long(), x.isnan(), x.max(0).indices, x.floor().int()):

@@ -223,7 +223,13 @@ def test_what_out_cannot_hold_is_refused() -> None:
     lambda T, x: T.ones(2, 2).addmm_(2, 3, x, x.T), lambda T, x: T.addmv(2, x[:, 0], 3, x, x[0]),
     lambda T, x: T.addr(2, x, 3, x[:, 0], x[0]),
     lambda T, x: x[:, :2].addbmm(2, x[None], x.T[None]),
-    lambda T, x: T.baddbmm(0.5, T.ones(1, 2, 2), 3, x[None], x.T[None])])
+    lambda T, x: T.baddbmm(0.5, T.ones(1, 2, 2), 3, x[None], x.T[None]),
+    lambda T, x: x.clone().addcdiv_(-T.tensor(0.5), x, x + 1),
+    lambda T, x: x[0, 0].addcmul(T.tensor(2.0), x[0, 0], x[0, 1]),
+    lambda T, x: T.addmm(T.tensor(2.0), T.ones(2, 2), T.tensor(3.0), x, x.T),
+    lambda T, x: T.ones(2, 2).addmm(T.tensor(2.0), x, x.T),
+    lambda T, x: T.addmv(2, x[:, 0], T.tensor(3.0), x, x[0]),
+    lambda T, x: T.normal(0.0, T.tensor(0.0), (2, 3)) + x])
 def test_numbers_may_stand_among_tensors(call: Callable[[Any, Any], Any]) -> None:
     ours, theirs = both(call)
     assert ours == theirs

@@ -62,7 +62,8 @@ OUTSIDE = named("lt", """
     sparse_csr_tensor""") | named("Tensor", """
     ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced row_indices
     sparse_dim sparse_mask to_dense to_sparse to_sparse_coo to_sparse_csc to_sparse_csr values
-    as_subclass backward data_ptr register_hook register_post_accumulate_grad_hook retain_grad""")
+    apply_ map2_ map_ as_subclass backward data_ptr register_hook
+    register_post_accumulate_grad_hook retain_grad""")
 """What is no function of tensors: it makes them of other things, or has to do with the process, a
 graph or an address; and what takes its arguments by name alone, or
 complex numbers, or sparse tensors (tests/sparse)."""

@@ -77,3 +77,44 @@ def test_a_tree_is_spread_over_a_structure() -> None:
     assert ours._broadcast_to_and_flatten(0, spec) == [0, 0, 0]
     assert ours._broadcast_to_and_flatten([0, 1], spec) == [0, 1, 1]
     assert ours._broadcast_to_and_flatten((0, 1), spec) is None
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_paths_to_leaves_are_pytorchs(tree: Any) -> None:
+    theirs = torch.utils._pytree
+    expected = theirs.tree_leaves_with_path(tree)
+    found = ours.tree_leaves_with_path(tree)
+    assert [(ours.keystr(path), leaf) for path, leaf in found] == \
+        [(theirs.keystr(path), leaf) for path, leaf in expected]
+    assert all(ours.key_get(tree, path) == leaf for path, leaf in found)
+    assert ours.tree_flatten_with_path(tree) == (found, ours.tree_structure(tree))
+    assert ours.tree_map_with_path(lambda path, x, y: (ours.keystr(path), y), tree, tree) == \
+        theirs.tree_map_with_path(lambda path, x, y: (theirs.keystr(path), y), tree, tree)
+
+
+def test_paths_go_through_classes_that_are_registered_with_their_keys() -> None:
+    class Keyed(Box):
+        """One whose keys are known."""
+
+    class Unkeyed(Box):
+        """One whose keys are not."""
+
+    ours.register_pytree_node(
+        Keyed, lambda box: ([box.inside], None), lambda values, _: Keyed(*values),
+        flatten_with_keys_fn=lambda box: ([(ours.GetAttrKey("inside"), box.inside)], None))
+    ours.register_pytree_node(Unkeyed, lambda box: ([box.inside], None),
+                              lambda values, _: Unkeyed(*values))
+    try:
+        (path, leaf), = ours.tree_leaves_with_path([Keyed({"a": 5})])[:1]
+        assert ours.keystr(path) == "[0].inside['a']" and leaf == 5
+        with pytest.raises(lt.ArgumentError, match="Unkeyed was registered without"):
+            ours.tree_leaves_with_path(Unkeyed(1))
+    finally:
+        del ours.SUPPORTED_NODES[Keyed], ours.SUPPORTED_NODES[Unkeyed]
+    assert ours.is_namedtuple(Pair) and ours.is_namedtuple(Pair(1, 2))
+    assert not ours.is_namedtuple((1,)) and not ours.is_namedtuple(3)
+    assert ours.arg_tree_leaves([1, 2], x={"a": 3}) == [1, 2, 3]
+    met: list[int] = []
+    ours.tree_map_only_(int, met.append, [1, "a"])
+    assert met == [1]

@@ -57,6 +57,46 @@ def test_what_programs_import_beside_downloads_is_there() -> None:
     assert lt.hub.urlparse("https://a.b/c.pth").path == "/c.pth"
 
 
+def test_the_folder_of_downloads_is_one_that_programs_choose(monkeypatch: pytest.MonkeyPatch
+                                                              ) -> None:
+    monkeypatch.setenv("TORCH_HOME", "/home/of")
+    assert lt.hub.get_dir().replace("\\", "/") == "/home/of/hub"
+    monkeypatch.setattr(lt.hub, "_dir", None)
+    lt.hub.set_dir("/models")
+    assert lt.hub.get_dir() == "/models"
+
+
+def test_switches_of_libraries_and_of_what_is_kept_change_nothing() -> None:
+    cuda = lt.backends.cuda
+    cuda.cufft_plan_cache.max_size = 10
+    cuda.cufft_plan_cache[0].clear()
+    assert cuda.preferred_linalg_library("magma") == "lazyten" and cuda.cufft_plan_cache.size == 0
+    assert not cuda.can_use_flash_attention(None)
+    w = lt.ones(2, requires_grad=True)
+    with lt.autograd.graph.save_on_cpu(pin_memory=True):  # type: ignore[attr-defined]
+        (w * w).sum().backward()
+    assert w.grad is not None and w.grad.tolist() == [2, 2]
+    with pytest.raises(lt.NotDefinedError, match=r"autograd\.graph\.saved_tensors_hooks"):
+        lt.autograd.graph.saved_tensors_hooks(abs, abs)  # type: ignore[attr-defined]
+
+
+def test_an_inplace_function_is_a_function_with_a_flag() -> None:
+    class Double(lt.autograd.function.InplaceFunction):  # type: ignore[attr-defined, misc]
+        """2 x, whose gradient is said to be 5."""
+
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: lt.Tensor) -> lt.Tensor:
+            return 5 * gradient
+
+    x = lt.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [5, 5] and Double(True).inplace
+
+
 def test_assert_is_a_function_too() -> None:
     lt._assert(lt.ones(()) > 0, "positive")
     with pytest.raises(AssertionError, match="positive"):

@@ -301,7 +301,7 @@ def _no_series(*args: Any, **kwargs: Any) -> Any:
 @form("type")
 def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
-        return f"lazyten.Complex{'Float' if self.dtype is dt.complex64 else 'Double'}Tensor"
+        return f"{dt.package()}.Complex{'Float' if self.dtype is dt.complex64 else 'Double'}Tensor"
     return converted(self, dtype)
 
 

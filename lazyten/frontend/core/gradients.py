@@ -1,6 +1,7 @@
 """The gradient of a tensor, and what shares or takes over its storage."""
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from typing import Any, Self, TypeVar
 from weakref import ref
@@ -10,7 +11,7 @@ from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.forms import handles_of, is_sparse
-from lazyten.frontend.core.handle import Handle, forget_with, held_as_rows, shape_after
+from lazyten.frontend.core.handle import Handle, forget_with, held_as_rows, leaves, shape_after
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.writing import Writing
 from lazyten.ir.movement import Moves
@@ -100,7 +101,8 @@ class Gradients(Writing[Tensor]):
 
     @property
     def data(self) -> Tensor:
-        """detach(); what is assigned is the new value, and `.grad` stays."""
+        """detach(); what is assigned is the new value, and `.grad` stays. Memory is shared with it
+        from then on, unless this tensor requires gradients: then it gets a copy."""
         return self.detach()
 
     @data.setter
@@ -112,6 +114,17 @@ class Gradients(Writing[Tensor]):
                                 f"gradients: only floats have gradients; convert with .float()")
         if given._storage is self._storage and given._moves == self._moves:
             return  # as of `x.data -= 1`
+        if not self.requires_grad:
+            tracing.storage_replaced()
+            view = given.detach()
+            self._storage, self._moves, self._lineage = view._storage, view._moves, view._lineage
+            return
+        other = given._storage.leaf_id
+        if other not in (None, self._leaf_id) and other in leaves and given._lineage is not None:
+            warnings.warn(f"data = the data of another tensor that requires gradients, of shape "
+                          f"{given.shape}, copies it: what is written to one does not show in the "
+                          f"other, as it would in PyTorch; to tie two weights, assign the "
+                          f"parameter itself", stacklevel=2)
         collected = self._grad
         self._become(given)
         self._grad = collected

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from lazyten.frontend.core.forms import by_form
 from lazyten.frontend.core.overriding import offered
+from lazyten.ir.dtype import package
 from lazyten.support.errors import ArgumentError, FormError, ShapeError
 
 P = ParamSpec("P")
@@ -25,7 +26,7 @@ class Layout:
     name: str
 
     def __repr__(self) -> str:
-        return f"lazyten.{self.name}"
+        return f"{package()}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name  # in a pickle, and for copies: the object of this name, below
@@ -48,7 +49,7 @@ class MemoryFormat:
     order: tuple[int, ...] | None = None
 
     def __repr__(self) -> str:
-        return f"lazyten.{self.name}"
+        return f"{package()}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name  # in a pickle, and for copies: the object of this name, below
@@ -95,6 +96,17 @@ def _are_strides_of(memory_format: MemoryFormat, shape: Sequence[int],
     return True
 
 
+def _numbers_of(args: tuple[Any, ...], count: int) -> list[int]:
+    """The places of the numbers among tensors: zero-dim tensors, too, as many as are asked for
+    (that in the place of a method's first argument before others)."""
+    places = [i for i, x in enumerate(args) if isinstance(x, int | float)]
+    if len(places) < count:
+        single = [i for i, x in enumerate(args) if i not in places
+                  and getattr(x, "ndim", None) == 0]
+        places += sorted(single, key=lambda i: (i != 1, i))[:count - len(places)]
+    return sorted(places)
+
+
 def numbers_among(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator for a method of three tensors, which then takes numbers among them, too, in the
     order of these names: `x.addcmul_(value, a, b)`, `addmm(beta, x, alpha, a, b)`, as programs
@@ -102,11 +114,11 @@ def numbers_among(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def taking(method: Callable[P, R]) -> Callable[P, R]:
         def in_order(args: tuple[Any, ...], kwargs: dict[str, Any]
                      ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-            numbers = [x for x in args if isinstance(x, int | float)]
-            if len(args) != 3 + len(numbers) or not 0 < len(numbers) <= len(names):
+            places = _numbers_of(args, len(args) - 3)
+            if len(args) != 3 + len(places) or not 0 < len(places) <= len(names):
                 return args, kwargs
-            return tuple([x for x in args if not isinstance(x, int | float)]), \
-                {**dict(zip(names, numbers, strict=False)), **kwargs}
+            return tuple([x for i, x in enumerate(args) if i not in places]), \
+                {**dict(zip(names, [args[i] for i in places], strict=False)), **kwargs}
 
         @wraps(method)
         def ordered(*args: Any, **kwargs: Any) -> R:

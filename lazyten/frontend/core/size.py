@@ -5,11 +5,17 @@ import math
 from collections.abc import Iterable
 from typing import Any, SupportsIndex, overload
 
+from lazyten.ir.dtype import package
+
 
 class Size(tuple[int, ...]):
     """The sizes of a tensor's axes: a tuple, whose parts and sums are sizes, too."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        """A tuple's, but where lazyten stands in for PyTorch, whose programs print it."""
+        return tuple.__repr__(self) if package() == "lazyten" else f"torch.Size({[*self]})"
 
     def numel(self) -> int:
         """The number of elements that a tensor of these sizes has."""

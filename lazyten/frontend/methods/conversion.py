@@ -92,7 +92,8 @@ class ConversionMethods(TensorCore[Tensor]):
 
     def type(self, dtype: DTypeLike | None = None,
              non_blocking: bool = False) -> Tensor | str:
-        """This tensor in another dtype; without one, the name of its kind: 'lazyten.FloatTensor'.
+        """This tensor in another dtype; without one, the name of its kind: 'lazyten.FloatTensor',
+        'lazyten.cuda.FloatTensor' (and 'torch.' in a program that is run as PyTorch's).
 
         dtype may be PyTorch's name of such a kind, too, or the kind itself: 'torch.FloatTensor',
         lazyten.FloatTensor, lazyten.cuda.FloatTensor. Tensor itself is the default float type."""
@@ -101,7 +102,8 @@ class ConversionMethods(TensorCore[Tensor]):
             return self.to(dtype=dt.default_float if kind is handle.results else kind,
                            device=device)
         names = [name for name, kind in KINDS.items() if kind is self.dtype]
-        return f"lazyten.{(names or [self.dtype.name.capitalize()])[0]}Tensor"
+        place = "cuda." if self.device.type == "cuda" else ""
+        return f"{dt.package()}.{place}{(names or [self.dtype.name.capitalize()])[0]}Tensor"
 
     def float(self, memory_format: MemoryFormat = preserve_format) -> Tensor:
         """In float32."""

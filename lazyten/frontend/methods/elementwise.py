@@ -1,12 +1,15 @@
 """The usual functions of each element, and softmax."""
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Self
+
 from lazyten.frontend.core.handle import DTypeLike
 from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.operators.math import losses, shapes, special
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, DTypeError, GradientError
 
 
 class ElementwiseMethods(TensorCore[Tensor]):
@@ -178,3 +181,30 @@ class ElementwiseMethods(TensorCore[Tensor]):
         """The logarithm of softmax."""
         axis = shapes.axis(dim, self.ndim, "log_softmax")
         return self._as(dtype)._unary(lambda x: losses.log_softmax(x, axis))
+
+    # ---- functions of Python: a call for each element --------------------------------------------
+
+    def apply_(self, callable: Callable[[Any], Any]) -> Self:
+        """Write callable(x) in place of each element x, a number of Python. Slow: computes the
+        tensor, and calls the function once an element. GradientError where gradients are wanted."""
+        return self._called("apply_", callable)
+
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Self:
+        """The same of callable(x, y), with the elements y of another tensor, which broadcasts."""
+        return self._called("map_", callable, tensor)
+
+    def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Self:
+        """The same of callable(a, b, c), with the elements of two others."""
+        return self._called("map2_", callable, x, y)
+
+    def _called(self, operation: str, function: Callable[..., Any], *others: Any) -> Self:
+        if not callable(function):
+            raise DTypeError(f"{operation}: {function!r:.60} is no function of numbers")
+        given = [self._tensor(other, operation) for other in others]
+        if any(t.requires_grad for t in (self, *given)):
+            raise GradientError(f"{operation} of tensors that require gradients: none flow through "
+                                f"a function of Python; use detach()")
+        broadcast = [t.expand(self.shape) for t in given]
+        values = [t.flatten().tolist() for t in (self, *broadcast)]
+        made = self._copy_of([*map(function, *values)], self.dtype, self.device)
+        return self.copy_(made.reshape(self.shape))

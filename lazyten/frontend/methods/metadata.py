@@ -2,6 +2,8 @@
 of it, and how other libraries see it."""
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +17,11 @@ from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import toposort
 from lazyten.ir.ops import Op
+from lazyten.operators.math import shapes
 from lazyten.storage import tracing
 from lazyten.storage.placement import has_values
 from lazyten.storage.storage import Storage
-from lazyten.storage.untyped import UntypedStorage
+from lazyten.storage.untyped import TypedStorage, UntypedStorage
 from lazyten.support.errors import ArgumentError, DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
@@ -175,6 +178,40 @@ class MetadataMethods(TensorCore[Tensor]):
         write to one may show in the other."""
         tracing.placed(self._storage)
         return UntypedStorage(self._storage)
+
+    def storage(self) -> TypedStorage:
+        """What the values live in, as a row of elements; those of a view are among them."""
+        return TypedStorage(self.untyped_storage()._storage, self._row())
+
+    def _row(self) -> Tensor:
+        """All elements of the storage, in order."""
+        whole: Any = self.detach()  # whose method is another part's
+        row: Tensor = whole.as_strided((self._storage.value.numel,), (1,), 0)
+        return row
+
+    def set_(self, source: Tensor | UntypedStorage | None = None, storage_offset: int = 0,
+             size: Sequence[int] | None = None, stride: Sequence[int] | None = None) -> Self:
+        """Have this tensor show another's elements, or those of its storage that an offset, sizes
+        and strides say; without a source, none. They share memory from then on, unless this
+        requires gradients (see `.data`). DTypeError for another element type."""
+        given: Any
+        if source is None:
+            given = self._copy_of([], self.dtype, self.device)
+        elif isinstance(source, UntypedStorage):
+            given = self._view(source._storage, (), None)
+        else:
+            given = self._tensor(source, "set_")
+        if given.dtype is not self.dtype:
+            raise DTypeError(f"set_ of {self.dtype.name} to {given.dtype.name}: the types must be "
+                             f"equal; assign to .data, or convert with .to()")
+        if isinstance(source, UntypedStorage) or size is not None:
+            row = given._row()
+            start = shapes.as_int(storage_offset, "set_", "storage_offset")
+            sizes = (row.numel() - start,) if size is None else shapes.new_shape([size], "set_")
+            given = row[start:start + math.prod(sizes)].view(sizes) if stride is None else \
+                row.as_strided(sizes, stride, start)
+        self.data = given
+        return self
 
     @property
     def layout(self) -> Layout:

@@ -11,7 +11,10 @@ from lazyten.nn.functions.spatial.convolution import Sizes
 from lazyten.nn.modules.base import Layer, check_counts, set_uniform
 from lazyten.nn.parameter import Parameter
 from lazyten.operators.math import shapes
+from lazyten.pytorch.modules import later as _later
 from lazyten.support.errors import ArgumentError, ShapeError
+
+__getattr__ = _later("lazyten.nn.modules.conv")
 
 PADDING_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate",
                  "circular": "circular"}

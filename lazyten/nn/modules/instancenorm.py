@@ -6,7 +6,10 @@ from typing import ClassVar
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.modules.batchnorm import _NormBase
+from lazyten.pytorch.modules import later as _later
 from lazyten.support.errors import ShapeError
+
+__getattr__ = _later("lazyten.nn.modules.instancenorm")
 
 
 class _InstanceNorm(_NormBase):

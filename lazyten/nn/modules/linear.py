@@ -11,7 +11,10 @@ from lazyten.nn.containers import ModuleList, Sequential
 from lazyten.nn.module import Module
 from lazyten.nn.modules.base import Layer, check_counts, set_uniform
 from lazyten.nn.parameter import Parameter
+from lazyten.pytorch.modules import later as _later
 from lazyten.support.errors import ArgumentError, ShapeError
+
+__getattr__ = _later("lazyten.nn.modules.linear")
 
 
 class Identity(Module):

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
+from lazyten.pytorch.modules import later as _later
 from lazyten.pytorch.refusals import class_of_nothing
 from lazyten.random import Generator
 from lazyten.support.errors import ArgumentError, DTypeError
@@ -21,6 +22,8 @@ from lazyten.utils.data.sampler import (
     host_seed,
 )
 from lazyten.utils.data.worker import Order
+
+__getattr__ = _later("lazyten.utils.data.dataloader")
 
 T_co = TypeVar("T_co", covariant=True)
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
