@@ -41,6 +41,7 @@ from lazyten.frontend.recorded.slots import are_watched
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, alias, const, make
 from lazyten.ir.ops import MOVEMENT, Op
+from lazyten.operators.math.gradients import before_writes
 from lazyten.pytorch.modules import later
 from lazyten.storage import tracing
 from lazyten.storage.frames import here
@@ -118,7 +119,7 @@ def _check_inputs(wanted: Sequence[Tensor]) -> None:
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],
                create_graph: bool, unused: str) -> tuple[Tensor | None, ...]:
     cotangents = [root._cotangent(w, create_graph) for root, w in zip(roots, weights, strict=True)]
-    nodes, leaves = [r.node for r in roots], [t.node for t in wanted]
+    nodes, leaves = [r.node for r in roots], [before_writes(t.node) for t in wanted]
     with hooks.users_walk(create_graph):
         parts = _gradient.gradients_for(nodes, cotangents, leaves)
     here.walks = True
