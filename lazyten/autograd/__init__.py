@@ -96,8 +96,9 @@ def grad(outputs: Given, inputs: Given,
     roots = list(map(in_floats, roots))
     unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
     is_watched = are_watched(roots) or _gradient.observer is not None or bool(held_as_rows)
-    found = (_gradients if is_watched else _looked_up)(
-        roots, weights, list(map(in_floats, wanted)), create_graph, unused)
+    with enable_grad():  # where nothing is recorded, a tensor is read without its graph
+        found = (_gradients if is_watched else _looked_up)(
+            roots, weights, list(map(in_floats, wanted)), create_graph, unused)
     if not create_graph:
         frame_runs.join([handles_of(t)[-1]._storage for t in found if t is not None])
     if not (create_graph if retain_graph is None else retain_graph):
