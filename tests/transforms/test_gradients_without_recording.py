@@ -1,5 +1,5 @@
-"""autograd.grad and backward() where nothing is recorded: inside no_grad(), and in the backward() of
-a hand-written operation, of what was computed before. PyTorch is the oracle."""
+"""autograd.grad and backward() where nothing is recorded: inside no_grad(), and in the backward()
+of a hand-written operation, of what was computed before. PyTorch is the oracle."""
 from __future__ import annotations
 
 from itertools import product
@@ -42,7 +42,8 @@ def of_what_a_function_reads(m: Any, looks: tuple[bool, ...]) -> Any:
             x = x.detach().requires_grad_()
             y = ctx.function(x)
         slope, = m.autograd.grad(y, x, m.ones_like(y), retain_graph=True)
-        return None, g / slope, None, None, *m.autograd.grad(y, [inner], -g / slope, retain_graph=True)
+        for_inner, = m.autograd.grad(y, inner, -g / slope, retain_graph=True)
+        return None, g / slope, None, None, for_inner
 
     def forward(ctx: Any, function: Any, y: Any, low: Any, high: Any, inner: Any) -> Any:
         x = (low + high) / 2  # a search that finds it at once

@@ -153,8 +153,9 @@ class GatherMethods(TensorCore[Tensor]):
         given, at = self._tensor(source, "index_reduce"), self._tensor(index, "index_reduce")
         if not self.ndim:
             line = given if given.ndim else given.reshape(1)
-            return self.reshape(1).index_reduce(
-                0, at, line, reduce, include_self=include_self).reshape(())
+            own: Any = self.reshape(1)
+            found: Tensor = own.index_reduce(0, at, line, reduce, include_self=include_self)
+            return found.reshape(())
         wanted = tuple(at.numel() if a == axis else n for a, n in enumerate(self.shape))
         if at.ndim > 1 or given.shape != wanted:
             raise ShapeError(f"index_reduce: the source has shape {given.shape}; for indices of "
