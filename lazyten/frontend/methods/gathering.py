@@ -154,8 +154,9 @@ class GatherMethods(TensorCore[Tensor]):
         if not self.ndim:
             line = given if given.ndim else given.reshape(1)
             own: Any = self.reshape(1)
-            found: Tensor = own.index_reduce(0, at, line, reduce, include_self=include_self)
-            return found.reshape(())
+            found: Tensor = own.index_reduce(
+                0, at, line, reduce, include_self=include_self).reshape(())
+            return found
         wanted = tuple(at.numel() if a == axis else n for a, n in enumerate(self.shape))
         if at.ndim > 1 or given.shape != wanted:
             raise ShapeError(f"index_reduce: the source has shape {given.shape}; for indices of "
