@@ -45,6 +45,7 @@ from lazyten.frontend.recorded.slots import are_watched
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, alias, const, make
 from lazyten.ir.ops import MOVEMENT, Op
+from lazyten.operators.math.gradients import before_writes
 from lazyten.pytorch.modules import later
 from lazyten.storage import tracing
 from lazyten.storage.frames import here
@@ -97,7 +98,7 @@ def grad(outputs: Given, inputs: Given,
     roots = list(map(in_floats, roots))
     unused = "zeros" if materialize_grads else "None" if allow_unused else "refused"
     is_watched = are_watched(roots) or _gradient.observer is not None or bool(held_as_rows)
-    with enable_grad():  # roots in memory have their graphs for operations of this mode alone
+    with enable_grad():  # where nothing is recorded, a tensor is read without its graph
         found = (_gradients if is_watched else _looked_up)(
             roots, weights, list(map(in_floats, wanted)), create_graph, unused)
     if not create_graph:
@@ -121,7 +122,7 @@ def _check_inputs(wanted: Sequence[Tensor]) -> None:
 def _gradients(roots: Sequence[Tensor], weights: Sequence[Tensor | None], wanted: Sequence[Tensor],
                create_graph: bool, unused: str) -> tuple[Tensor | None, ...]:
     cotangents = [root._cotangent(w, create_graph) for root, w in zip(roots, weights, strict=True)]
-    nodes, leaves = [r.node for r in roots], [t.node for t in wanted]
+    nodes, leaves = [r.node for r in roots], [before_writes(t.node) for t in wanted]
     with hooks.users_walk(create_graph):
         parts = _gradient.gradients_for(nodes, cotangents, leaves)
     here.walks = True

@@ -121,6 +121,10 @@ class Capture(Recording):
                            f"it inside, or call the function inside no_grad()"))
 
     def _closed_over(self, storage: Storage) -> Before | None:
+        if any(real is storage and shadow._node is not self.before[shadow].stand_in
+               for shadow, real in self.real.items() if shadow in self.before):
+            self.refused(JitError(_WRITTEN_IN_TWO_WAYS.format(user_location(), storage.shape)))
+            return None
         if is_grad_enabled() and has_hooked_views(storage):
             self.refused(JitError(_HOOKED.format(user_location(), "a view")))
             return None
@@ -140,7 +144,9 @@ class Capture(Recording):
             self.refused(JitError(f"{user_location()} asks where a tensor is in memory"))
 
     def to_be_written(self, storage: Storage) -> None:
-        if storage in self.sharing:
+        if self.real.get(storage) in self.before or storage in self.real.values():
+            self.refused(JitError(_WRITTEN_IN_TWO_WAYS.format(user_location(), storage.shape)))
+        elif storage in self.sharing:
             node = storage._node
             self.refused(JitError(
                 f"a jitted function writes at {user_location()} to a tensor of shape {node.shape} "
@@ -292,6 +298,9 @@ class Capture(Recording):
 _TWO_WAYS = ("{} uses the gradient of a tensor of shape {} which the jitted function reaches in "
              "two ways: as an argument, and for example as a parameter of an optimizer; give it "
              "one way alone")
+_WRITTEN_IN_TWO_WAYS = (
+    "{} uses a tensor of shape {} which the jitted function writes, and reaches in two ways: as an "
+    "argument, and for example as a closed-over variable; use one of them")
 _HOOKED = ("{} uses gradients that hooks are called with which were registered for {} outside of "
            "the jitted function: register them for a leaf that it knows by name")
 _FLOWS_IN = ("a jitted function is given a tensor of shape {} that is detached, but had something "

@@ -145,7 +145,47 @@ def zeroed_without_gradients(m: Any, x: Any) -> Any:
     return y.detach()
 
 
+def read_before(write: Callable[[Any, Any], Any]) -> Check:
+    """What asks for the gradients of a value after a write without gradients is given those of what
+    read it before, and of what reads it after."""
+    def check(m: Any, x: Any) -> Any:
+        seen: list[Any] = []
+        y = x * 2
+        before = (y * 3).sum()
+        write(m, y)
+        after = (y * 5).sum()
+        given = m.autograd.grad([before, after], [y], retain_graph=True)
+        y.retain_grad()
+        handle = y.register_hook(lambda g: seen.append(g.tolist()))
+        before.backward(retain_graph=True)
+        handle.remove()
+        y.register_hook(lambda g: g * 7)
+        (before + after).backward(retain_graph=True, inputs=[x, y])
+        after.backward()
+        return given, seen, y.grad
+    return check
+
+
+def written_under_no_grad(m: Any, y: Any) -> None:
+    with m.no_grad():
+        y.mul_(2)
+
+
+def written_in_parts(m: Any, y: Any) -> None:
+    with m.no_grad():
+        y[1:].mul_(2)
+        y[0] = 7
+        y.tolist()
+        y.add_(1)
+
+
 CHECKS: dict[str, Check] = {
+    "read before a write inside no_grad": read_before(written_under_no_grad),
+    "read before writes of parts": read_before(written_in_parts),
+    "read before a write to data": read_before(lambda m, y: y.data.mul_(2)),
+    "read before a write to the detached": read_before(lambda m, y: y.detach().zero_()),
+    "read before a write that is looked at": read_before(
+        lambda m, y: (written_under_no_grad(m, y), y.tolist())),
     "add_": through_detached(lambda d, x: d.add_(x)),
     "sub_ with alpha": through_detached(lambda d, x: d.sub_(x, alpha=2)),
     "mul_": through_detached(lambda d, x: d.mul_(x)),

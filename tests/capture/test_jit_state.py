@@ -183,6 +183,13 @@ class Fold:
         return sum(self.held[1:], self.held[0])  # type: ignore[no-any-return]
 
 
+def with_defaults() -> Any:
+    """A function of its own at each call."""
+    def function(x: Any, a: Any = [1.0], n: int = 1, *, b: Any = {"k": 1.0}) -> Any:  # noqa: B006
+        return (x if isinstance(x, lt.Tensor) else 1) * a[0] * n * b["k"]
+    return function
+
+
 CASES: dict[str, Callable[[], Any]] = {
     # a tuple whose last two are the function, and what happens before call i
     "global": lambda: (lambda x: x * SCALE, use_global),
@@ -224,6 +231,19 @@ CASES: dict[str, Callable[[], Any]] = {
     "import": lambda: (o := sys.modules.setdefault("module_of_the_test", types.ModuleType("m")),
                        setattr(o, "k", 1.0), imports, set_k(o)),
     "default": lambda: (lambda x, v=[1]: (v.append(2), x * len(v))[1], first),
+    "list as a default": lambda: (f := with_defaults(), f, set_item(f.__defaults__[0], 0)),
+    "dict as a default": lambda: (f := with_defaults(), f, set_item(f.__kwdefaults__["b"], "k")),
+    "default of what is called": lambda: (f := with_defaults(), lambda x: f(x),
+                                          set_item(f.__defaults__[0], 0)),
+    "other defaults": lambda: (f := with_defaults(), lambda x: f(x), lambda i: setattr(
+        f, "__defaults__", ([1.0], i + 1))),
+    "other keywords' defaults": lambda: (f := with_defaults(), lambda x: f(x), lambda i: setattr(
+        f, "__kwdefaults__", {"b": {"k": i}})),
+    "a keyword's other default": lambda: (f := with_defaults(), lambda x: f(x), lambda i:
+                                          f.__kwdefaults__.update(b={"k": i})),
+    "method's default": lambda: (f := with_defaults(), setattr(Derived, "more", f),
+                                 d := Derived(), lambda x: d.more(a=[2.0]) * x,
+                                 set_item(f.__kwdefaults__["b"], "k")),
     "tuple with a name": lambda: (v := [Pair(1.0)], lambda x: x * v[0].k,
                                   lambda i: v.__setitem__(0, Pair(i))),
     "tensors in a list": lambda: (v := [lt.ones(2)], lambda x: x * v[0],

@@ -70,3 +70,28 @@ def test_what_is_written_and_gets_another_name_is_traced_anew() -> None:
         assert jitted(x).tolist() == [count + 1, 2 * count + 2]
         assert s.total.tolist() == [count, 2 * count]
         assert jitted.cache_size == 2
+
+
+@pytest.mark.parametrize("first", (0, 1, 2))
+@pytest.mark.parametrize("writes", ("known", "given"))
+@pytest.mark.parametrize("counts", (False, True))
+def test_what_is_written_by_one_name_is_read_by_the_other(counts: bool, writes: str,
+                                                          first: int) -> None:
+    """Also where the trace ends later, for what a replay would not do. first: calls with others."""
+    def found(wrap: Callable[[Any], Any]) -> list[Any]:
+        known, state = lt.tensor([1.0, 2.0]), {"n": 0}
+
+        def function(x: lt.Tensor) -> lt.Tensor:
+            written, read = (known, x) if writes == "known" else (x, known)
+            before = read * 2
+            written.add_(1)
+            after = read * 3
+            if counts:
+                state["n"] += 1
+            return before + after
+
+        call = wrap(function)
+        given = [known * 1 for _ in range(first)] + [known] * 3
+        return [(call(x).tolist(), known.tolist(), x.tolist()) for x in given]
+
+    assert found(lt.jit) == found(lambda function: function)

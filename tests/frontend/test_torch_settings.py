@@ -214,7 +214,9 @@ def test_print_options_are_pytorchs() -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(3, 4)).astype("f4"), np.arange(2000).astype("f4"),
               rng.normal(size=(40, 50)) * 1e5, np.arange(12).reshape(3, 4),
-              np.array([1.0, np.inf, np.nan]), np.float32(3.25)]
+              np.array([1.0, np.inf, np.nan]), np.float32(3.25), np.zeros(3, "f4"),
+              np.zeros(0, "c8"), rng.normal(size=40).astype("c8"),
+              (rng.integers(-60, 60, 40) + 1j * rng.integers(-9, 9, 40)).astype("c8")]
     try:
         for precision, threshold, edge, line, profile, powers in itertools.product(
                 (None, 2), (None, 10), (None, 1, 5), (None, 120), (None, "short"), (None, True)):

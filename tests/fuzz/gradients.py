@@ -71,11 +71,9 @@ def _function(s: Setting) -> None:
 
 
 def _hooked(s: Setting) -> str:
-    """Of which sorts hooks are registered. PyTorch crashes on views that were written; and after a
-    write without a gradient a hook is told of what was computed before, which is another value
-    here."""
+    """Of which sorts hooks are registered. PyTorch crashes on views that were written."""
     rows = {made.row for made in s.statements}
-    return "p" if "write without a gradient" in rows else "yyypp" if "write" in rows else "yyvpp"
+    return "yyvpp" if rows.isdisjoint(("write", "write without a gradient")) else "yyypp"
 
 
 def _statement(s: Setting) -> None:
@@ -98,6 +96,5 @@ def _statement(s: Setting) -> None:
               f"{{T}} = {form} if {{{of}}}.requires_grad else None", "hook", EXACT)
     else:
         kind = draw.choices(list(EVENTS), [weight for weight, _ in EVENTS.values()])[0]
-        if kind == "retain_grad" and len(set(_hooked(s))) < 3:
-            return
-        s.add(None, draw.choice(EVENTS[kind][1]), kind)
+        forms = [f for f in EVENTS[kind][1] if kind != "retain_grad" or f[4] in _hooked(s)]
+        s.add(None, draw.choice(forms), kind)

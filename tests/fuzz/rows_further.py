@@ -95,6 +95,8 @@ SCATTERS: list[Row] = [
                   "{x:n1+}.scatter({d:axis(x)}, {i:indexlike(x,d)}, 2, reduce='add')",
                   "{x:n1+}.index_fill({d:axis(x)}, {i:index1(x,d,2)}, 3)",
                   "F.embedding_bag(weight={w:s[n,k]}, input={i:labels(n,n)}[None], mode='max')",
+                  "F.embedding_bag(weight={w:s[n,k]}, input={i:labels(n,n)}, mode='max', "
+                  "offsets=lt.tensor([0, len({i}) // 2]))",
                   "lt.bincount({x:l1} % 7, minlength={m:int(0,6)})"]),
     *rows(ROUGH, ["{x:F1+}.scatter_reduce({d:axis(x)}, {i:indexlike(x,d)}, {y:F=x@x}, 'mean', "
                   "include_self={k:bool})",

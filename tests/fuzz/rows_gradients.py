@@ -68,6 +68,7 @@ BACKWARDS = (
     "({y} + {p}).sum().backward(retain_graph=True, inputs=[{p}])",
     "with lt.no_grad(): t = {y}.sum()\n({y} * {p} * t).sum().backward(retain_graph=True)",
     "for i in range(3): ({y} * {q} * {n}).sum().backward(retain_graph=True)",
+    "t = {y} * {q}\nwith lt.no_grad(): t.backward({d}, retain_graph=True)",
 )
 HOOKS = ("lambda g: {l}.append(g.detach().clone())", "lambda g: g * 2", "lambda g: g * {n}",
          "lambda g: g.clamp(-1, 1)", "lambda g: None", "lambda g: g + {q}")
@@ -95,7 +96,9 @@ EVENTS: dict[str, tuple[float, tuple[str, ...]]] = {
         "{l} += [g for g in lt.autograd.grad(({y} * {q}).sum(), [{p}, {q}], retain_graph=True, "
         "allow_unused=True) if g is not None]",
         "{l} += [g for g in lt.autograd.grad(({y} * {y} + {p}).sum(), [{p}, {q}], "
-        "retain_graph=True, allow_unused=True) if g is not None]")),
+        "retain_graph=True, allow_unused=True) if g is not None]",
+        "t = {y} * 1\nu = t * t * {q}\nwith lt.no_grad(): "
+        "{l} += lt.autograd.grad(u, [t, {q}], {d}, retain_graph=True)")),
     "hook removed": (0.5, ("if {h} is not None: {h}.remove()",)),
 }
 """What is done, by kind: how often, and forms."""

@@ -314,6 +314,19 @@ def test_the_greatest_of_a_bag_may_be_minus_infinity() -> None:
     assert bags.tolist() == [[-math.inf, -math.inf], [-math.inf, 1.0], [0.0, 0.0]]
 
 
+@pytest.mark.parametrize("starts", [None, [0, 3]])
+def test_of_equal_rows_of_a_bag_the_first_has_the_gradient(starts: list[int] | None,
+                                                           device: str) -> None:
+    weight = lt.tensor([[1.0, 5.0], [2.0, 5.0], [2.0, 4.0]], device=device, requires_grad=True)
+    rows = lt.tensor([1, 0, 2, 2, 2, 1], device=device)
+    bags = nn.functional.embedding_bag(
+        rows if starts else rows.reshape(2, 3), weight,
+        lt.tensor(starts, device=device) if starts else None, mode="max")
+    (bags * lt.tensor([[1.0, 2.0], [4.0, 8.0]], device=device)).sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [[0, 0], [1, 10], [4, 0]]
+
+
 @pytest.mark.parametrize("name", BAGS)
 def test_mistakes_of_bags_are_explained(name: str) -> None:
     call, words = BAGS[name]

@@ -636,3 +636,11 @@ def test_values_are_combined_alike_on_all_devices(shape: tuple[int, int, int], a
     for place, value in zip(places, np.moveaxis(values, axis, 0), strict=True):
         expected[place] = combine(expected[place], value)
     np.testing.assert_array_equal(found.numpy(), base)
+
+
+def test_index_reduce_of_a_number_is_that_of_a_line(device: str) -> None:
+    x = lt.tensor(3.0, device=device)
+    index = lt.zeros(1, dtype=lt.int64, device=device)
+    assert x.index_reduce(0, index, lt.tensor(2.0, device=device), "prod").item() == 6
+    with pytest.raises(lt.ShapeError, match="index_reduce"):
+        x.index_reduce(0, index.expand(2), x, "amax")

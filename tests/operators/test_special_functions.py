@@ -138,6 +138,17 @@ def test_zeta_of_all_kinds_of_arguments() -> None:
     assert below[2] == below[4] == np.inf and np.isnan(below[3]) and np.isnan(below[5])
 
 
+def test_zeta_of_large_exponents_and_offsets_is_its_sum() -> None:
+    x, q = np.meshgrid([30.5, 99.0, 100.0, 111.25, 150.0], [25.0, 63.5, 127.0, 433.0])
+    found = lt.special.zeta(lt.tensor(x), lt.tensor(q)).numpy()
+    with mpmath.workdps(60):  # whose own zeta has half the digits here
+        wanted = [float(sum((mpmath.mpf(b) + k) ** -mpmath.mpf(a) for k in range(int(20 * b))))
+                  for a, b in zip(x.flat, q.flat, strict=True)]
+    np.testing.assert_allclose(found.ravel(), wanted, 1e-13)
+    ends = lt.special.zeta(lt.tensor([2.0, np.inf, np.inf]), lt.tensor([np.inf, 1.0, 0.5]))
+    assert ends.tolist() == [0.0, 1.0, np.inf]
+
+
 def test_a_polynomial_is_refused_where_it_would_be_a_kernel_without_end() -> None:
     with pytest.raises(lt.ArgumentError, match="degrees are 500 at most"):
         lt.special.hermite_polynomial_h(lt.ones(2), 10**6)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import is_, itemgetter
-from types import CellType
+from operator import attrgetter, is_, itemgetter
+from types import CellType, FunctionType
 from typing import Any
 
 from lazyten.capture.state.places import MISSING, Change, Place, Same, snapshot
@@ -80,7 +80,9 @@ class _ByIdentity:
         held = cells
         for found in spaces.values():
             found = found if len(found) > 1 else found * 2  # of one name there is no tuple
-            self.spaces.append((itemgetter(*[place.name for place in found]), found[0].holder))
+            holder = found[0].holder
+            getter = attrgetter if isinstance(holder, FunctionType) else itemgetter
+            self.spaces.append((getter(*[place.name for place in found]), holder))
             held += found
         self.held = [rest[place] for place in held]
         self._held_at = {place: number for number, place in enumerate(held)}

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from hashlib import blake2b
 from itertools import chain
 from logging import Logger
-from types import CellType
+from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ _LARGE = 1 << 16
 class Place:
     """Where a name is looked up, and assigned. Equal for the same name in the same holder."""
 
-    holder: Any  # a dict, or a cell
+    holder: Any  # a dict, a cell, or a function, for its defaults
     name: str
 
     def __eq__(self, other: object) -> bool:
@@ -39,6 +39,8 @@ class Place:
 
     def look(self) -> Any:
         """What the name means now; MISSING if nothing."""
+        if isinstance(self.holder, FunctionType):
+            return getattr(self.holder, self.name)
         if not isinstance(self.holder, CellType):
             return self.holder.get(self.name, MISSING)
         try:
@@ -48,7 +50,7 @@ class Place:
 
     @property
     def is_assignable(self) -> bool:
-        """Whether `assign` can be called: not for the attributes of a class."""
+        """Whether `assign` can be called: not for the attributes of a class, or for a function."""
         return isinstance(self.holder, CellType | dict | Slots)
 
     def assign(self, value: object) -> None:

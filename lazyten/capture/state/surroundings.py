@@ -200,7 +200,9 @@ class Surroundings:
         for name in sorted(global_names):
             if name in function.__globals__ or name in self.stored:
                 self._watch(function.__globals__, name, f"{where}, line {lines.get(name)}", names)
-        self.visit([*(function.__defaults__ or ()), function.__kwdefaults__], where, names)
+        for defaults in ("__defaults__", "__kwdefaults__"):
+            if getattr(function, defaults):
+                self._watch(function, defaults, where, names)
         return names
 
     def _notice_builtins(self, builtins: Set[str], names: Set[str], where: str) -> None:

@@ -160,7 +160,7 @@ class ComplexTensor(Complex, Tensor):
         self._no_number("an index")
 
     def _shows_dtype(self) -> bool:
-        return self.dtype is not dt.complex_of(dt.default_float)
+        return not self.numel() or self.dtype is not dt.complex_of(dt.default_float)
 
     def describe(self) -> str:
         """What kind of tensor its pairs are."""

@@ -114,13 +114,12 @@ def _formatter(shown: Array) -> tuple[Formatter, int]:
         return lambda v: str(v).rjust(width), width
     finite = [abs(v) for v in shown.reshape(-1).tolist() if math.isfinite(v) and v != 0]
     whole = all(v == math.floor(v) for v in finite)
-    most, least = max(finite, default=0.0), min(finite, default=1.0)
+    most, least = max(finite, default=1.0), min(finite, default=1.0)
     spell: Formatter
     powers = options.sci_mode
     if powers is None:
-        powers = bool(finite) and (most / least > 1000 or most > 1e8
-                                   or not whole and least < 1e-4)
-    if powers:
+        powers = most / least > 1000 or most > 1e8 or not whole and least < 1e-4
+    if powers and finite:
         spell = f"{{:.{options.precision}e}}".format
     elif whole:
         spell = _whole
@@ -137,7 +136,7 @@ def _of_parts(real: tuple[Formatter, int], imaginary: tuple[Formatter, int]
     def one(value: Any) -> str:
         second = imaginary[0](value.imag).lstrip()
         return real[0](value.real) + "+" * (second[0] != "-") + second + "j"
-    return one, real[1] + imaginary[1] + 2
+    return one, real[1] + imaginary[1] + 1
 
 
 def _whole(value: float) -> str:

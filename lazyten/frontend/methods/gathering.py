@@ -151,6 +151,12 @@ class GatherMethods(TensorCore[Tensor]):
                                 f"{', '.join(REDUCTIONS[1:])}")
         axis = shapes.axis(dim, self.ndim, "index_reduce")
         given, at = self._tensor(source, "index_reduce"), self._tensor(index, "index_reduce")
+        if not self.ndim:
+            line = given if given.ndim else given.reshape(1)
+            own: Any = self.reshape(1)
+            found: Tensor = own.index_reduce(
+                0, at, line, reduce, include_self=include_self).reshape(())
+            return found
         wanted = tuple(at.numel() if a == axis else n for a, n in enumerate(self.shape))
         if at.ndim > 1 or given.shape != wanted:
             raise ShapeError(f"index_reduce: the source has shape {given.shape}; for indices of "

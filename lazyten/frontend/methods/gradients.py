@@ -18,6 +18,7 @@ from lazyten.frontend.recorded.slots import OnTensor, templates_of
 from lazyten.ir.node import Node, cast, const
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
+from lazyten.operators.math.gradients import before_writes
 from lazyten.storage import tracing
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad, of_backward
@@ -66,7 +67,7 @@ class GradientMethods(TensorCore[Tensor]):
         tracing.differentiated([*among])
         with hooks.users_walk(create_graph):
             found = _gradient.gradients_for([node], [cotangent], [
-                t._storage.node if t.is_leaf else t.node for t in among])
+                t._storage.node if t.is_leaf else before_writes(t.node) for t in among])
         parts = [(t, part) for t, part in zip(among, found, strict=True) if part is not None]
         for t, part in parts:
             if not t.is_leaf and not hasattr(t, "_retains"):  # the walk has added to that
@@ -141,7 +142,7 @@ class GradientMethods(TensorCore[Tensor]):
         with enable_grad():
             found = templates_of([self])
         if found is not None and found[1][0].op is not Op.LEAF:
-            frame, (template,) = found
+            frame, template = found[0], before_writes(found[1][0])
             self._hooked = (*getattr(self, "_hooked", ()), frame)  # which a view does not keep
             if self._storage._frame is None:  # other frames make graphs of what it is a view of
                 frame.real(template)
@@ -196,7 +197,7 @@ def _hooked(x: TensorCore[Tensor], operation: str, hook: Any) -> Node:
     if found is not None:
         frame, (template,) = found
         frame.real(template)  # whose hooks in the frame are then those of its graph, too
-    node = x.node
+    node = before_writes(x.node)
     if node.op is Op.LEAF:
         forget_with(x._storage, node.arg)
     elif x._moves:  # hooks go with their node, which a view does not keep

@@ -129,7 +129,7 @@ def _of_equal_bags(rows: Tensor, counts: Tensor, mode: str) -> Tensor:
     """
     each = counts.unsqueeze(2)
     if mode == "max":
-        greatest = functions.where(each, rows, -math.inf).amax(1)
+        greatest = functions.where(each, rows, -math.inf).max(1).values
         filled: Tensor = functions.where(counts.any(1, keepdim=True), greatest, 0.0)
         return filled
     total: Tensor = functions.where(each, rows, 0.0).sum(1)
@@ -161,15 +161,28 @@ def _of_bags(rows: Tensor, bag: Tensor, bags: int, counts: Tensor, mode: str) ->
     start = functions.zeros((bags, rows.shape[1]), dtype=rows.dtype, device=rows.device)
     each = counts.unsqueeze(1)
     if mode == "max":
-        least = functions.where(each, rows, -math.inf)
-        wide = bag.unsqueeze(1).expand(rows.shape)
-        greatest = start.fill_(-math.inf).scatter_reduce(0, wide, least, "amax")
+        if not rows.shape[0]:
+            return start
+        greatest = _first_greatest(functions.where(each, rows, -math.inf), bag, start)
         filled: Tensor = functions.where(_sizes(bag, bags, counts, rows) == 0, 0.0, greatest)
         return filled
     total = start.index_add(0, bag, functions.where(each, rows, 0.0))
     if mode == "sum":
         return total
     return total / _sizes(bag, bags, counts, rows).clamp(min=1)
+
+
+def _first_greatest(rows: Tensor, bag: Tensor, start: Tensor) -> Tensor:
+    """The greatest row of each bag, a feature at a time, shaped as `start`: of equal ones the
+    first, which has the gradient. Of a bag of none any row."""
+    last, wide = rows.shape[0] - 1, bag.unsqueeze(1).expand(rows.shape)
+    values = rows.detach()
+    most = start.fill_(-math.inf).scatter_reduce(0, wide, values, "amax")[bag]
+    is_greatest = (values == most) | (values.isnan() & most.isnan())
+    places = functions.arange(last + 1, device=rows.device).unsqueeze(1)
+    first = functions.full_like(start, last, dtype=dt.int64).scatter_reduce(
+        0, wide, functions.where(is_greatest, places, last), "amin")
+    return rows.gather(0, first)
 
 
 def _sizes(bag: Tensor, bags: int, counts: Tensor, rows: Tensor) -> Tensor:

@@ -73,6 +73,15 @@ def _passed_by(g: Node, node: Node) -> tuple[Node]:
     return (g,)
 
 
+def before_writes(value: Node) -> Node:
+    """The value that gradients of `value` are passed on to: the one that was there before it was
+    written over, as often as that was done. What asks for the gradients of a tensor's value asks
+    for those of this one, which are also those of what read it before."""
+    while value.op is Op.CUSTOM_GRADIENT and value.arg is _passed_by:
+        value = value.src[1]
+    return value
+
+
 def freed(value: Node) -> Node:
     """`value`, of which backward() has used up the graph: GradientError where a gradient is to flow
     back through it."""

@@ -20,8 +20,9 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 """B2, B4, ..: the terms of Euler and Maclaurin's formula."""
 _DIRECT = 12
 """So many terms are added one by one before it."""
-_STEEP = 100.0
-"""From this exponent on these terms are all that counts."""
+_STEEP = 3.0
+"""From an exponent of so many times the next term's base on, these terms are all that counts: what
+follows is below exp(-_STEEP * _DIRECT) of the first. Below it the formula's terms fall."""
 
 
 def zeta(x: Operand, q: Operand) -> Node:
@@ -54,20 +55,22 @@ def _zeta(x: Node, q: Node) -> Node:
 
 def _positive_zeta(x: Node, q: Node) -> Node:
     """Of q above 0."""
-    held = ew.clip(x, 1.0 + 2.0**-40, _STEEP)
     down = ew.negative(x)
     total = ew.power(q, down)
     for k in range(1, _DIRECT):
         total = ew.add(total, ew.power(ew.add(q, float(k)), down))
     a = ew.add(q, float(_DIRECT))
+    steep = ew.mul(a, _STEEP)
+    held = ew.clip(x, 1.0 + 2.0**-40, steep)
     power = ew.power(a, ew.negative(held))
-    tail = ew.add(ew.true_divide(ew.mul(power, a), ew.sub(held, 1.0)), ew.mul(power, 0.5))
+    integral = ew.true_divide(ew.power(a, ew.sub(1.0, held)), ew.sub(held, 1.0))
+    tail = ew.add(integral, ew.mul(power, 0.5))
     factor, step = ew.true_divide(ew.mul(power, held), a), ew.mul(a, a)
     for j, b in enumerate(_BERNOULLI, 1):
         tail = ew.add(tail, ew.mul(factor, b / math.factorial(2 * j)))
         rising = ew.mul(ew.add(held, 2.0 * j - 1), ew.add(held, 2.0 * j))
         factor = ew.true_divide(ew.mul(factor, rising), step)
-    return ew.where(ew.less(x, _STEEP), ew.add(total, tail), total)
+    return ew.where(ew.less(x, steep), ew.add(total, tail), total)
 
 
 def polygamma(n: int, x: Node) -> Node:
