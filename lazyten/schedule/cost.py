@@ -36,8 +36,8 @@ GATHER_WORK = 6.0
 UNPACKING = 12.0
 """Work up to which a product unpacks its operands itself: a register tile shares what it does."""
 COUNTING = 12.0
-"""Work up to which what follows from positions alone is computed where it is read: loops count it,
-and have parts of their own where a comparison of positions changes."""
+"""Work up to which what follows from positions alone is computed in each kernel that reads it once:
+loops count it, and have parts of their own where a comparison of positions changes."""
 SERIAL = 3.0
 """How much slower a value is computed in a loop that is neither vectorized nor shared."""
 
@@ -175,7 +175,7 @@ class _Model:
             return False  # local memory holds 16-bit floats as they are, and tensor cores take them
         if node.op is Op.CAST and load_work(node.src[0]) + 1 <= load_work(node):
             return False  # what is cast is stored, and read, in fewer bytes
-        if not self.memory[node] and self.work[node] <= COUNTING:
+        if self._is_counted(node):
             return False
         if self._is_unpacked(node) and self.reads[node].nested and self.work[node] <= UNPACKING:
             return False
@@ -291,6 +291,13 @@ class _Model:
         from may be stored, in fewer bytes."""
         size = node.numel * node.dtype.itemsize
         return node.dtype.is_float and node.numel / 8 <= self.memory[node] < size / 2
+
+    def _is_counted(self, node: Node) -> bool:
+        """Whether a node follows from positions alone, in little work, and is read once by each of
+        its kernels: a product would compute it anew for each row of its other operand."""
+        reads = self.reads[node]
+        return not self.memory[node] and self.work[node] <= COUNTING and \
+            reads.total <= node.numel * len(reads.kernels)
 
     def inline_cost(self, node: Node) -> float:
         context = self.reads[node]

@@ -70,9 +70,22 @@ def test_a_comparison_of_positions_that_many_kernels_make_is_stored_by_none() ->
     with watch_kernels() as kernels:
         found = [((x[:, None] == x) & earlier()).sum(1) for x in tables]
         lt.realize(*found)
-    assert [value.node.shape for _, made in kernels.schedules for value in made.stored] == \
-        [(n, columns)] * len(tables)
+    assert max(value.node.numel for _, made in kernels.schedules for value in made.stored) == \
+        n * columns
     for x, ranks in zip(tables, found, strict=True):
         values = x.numpy()
         same = (values[:, None] == values) & np.tri(n, n, -1, dtype=bool)[..., None]
         np.testing.assert_array_equal(ranks.numpy(), same.sum(1))
+
+
+def test_a_table_of_positions_that_a_product_reads_is_stored() -> None:
+    """The product would compute each element of it anew for each row of its other operand."""
+    x, n = lt.randn(96, 128, device="cpu").realize(), 128
+
+    def table() -> lt.Tensor:
+        places = lt.arange(n, device="cpu")
+        return (places[:, None] * places % 7).float()
+    found = assert_kernels(lambda: x @ table(), 2)
+    places = np.arange(n)
+    np.testing.assert_allclose(found.numpy(), x.numpy() @ (places[:, None] * places % 7), 1e-4,
+                               1e-3)
