@@ -198,6 +198,16 @@ def test_the_gradient_of_max_pool2d_goes_to_the_first_of_ties(device: str) -> No
             device=device)
 
 
+def test_the_gradient_of_adaptive_max_pools_goes_to_the_first_of_ties(device: str) -> None:
+    """In row-major order: of columns that begin further down, the first is not it."""
+    image = np.array([[[[0, 1, 0], [1, 1, 0], [1, 0, 0]]]], dtype=np.float32)
+    compare(lambda x: F.adaptive_max_pool2d(x, 1), lambda x: TF.adaptive_max_pool2d(x, 1), image,
+            device=device)
+    volume = np.round(normal(1, 2, 5, 6, 7))
+    compare(lambda x: F.adaptive_max_pool3d(x, (2, 4, 3)),
+            lambda x: TF.adaptive_max_pool3d(x, (2, 4, 3)), volume, device=device)
+
+
 # ---- normalization and losses --------------------------------------------------------------------
 
 @pytest.mark.parametrize("inner", [(5,), (3, 5), 5])

@@ -76,11 +76,14 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
 
 def _greatest(input: Tensor, output_size: OutputSize, return_indices: bool, name: str) -> Any:
     counts = _windows(input, output_size, name)
+    order = list(counts.items())
+    if input.requires_grad:  # it goes to the first of equal elements in row-major order
+        order.reverse()
 
     def both(x: Node) -> tuple[Node, Node]:
         size = x.shape[-len(counts):]
         where = ew.broadcast_to(reshape(iota(math.prod(size)), size), x.shape)
-        for axis, windows in counts.items():
+        for axis, windows in order:
             x, where = pooling.adaptive_max(x, where, axis, windows)
         return x, where
     values = input._unary(lambda x: both(x)[0])
