@@ -84,6 +84,18 @@ def test_of_nothing_nothing_is_made(kind: str, opset: int, options: dict[str, An
     assert found.shape == wanted and found.dtype == np.float32
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_an_axis_without_elements_is_resized_by_a_scale(mode: str) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Resize", ["x", "", "scales"], ["y"], mode=mode)], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 2, 0, 4])],
+        [helper.make_value_info("y", onnx.TypeProto())],
+        [onnx.numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "scales")])
+    found, = lt.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))(
+        [np.zeros((1, 2, 0, 4), np.float32)])
+    assert found.shape == (1, 2, 0, 8)
+
+
 def test_what_is_no_power_of_two_that_fits_is_the_last_one() -> None:
     graph = helper.make_graph(
         [helper.make_node("Cast", ["x"], ["p"], to=onnx.TensorProto.FLOAT8E8M0),

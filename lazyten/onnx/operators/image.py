@@ -69,7 +69,7 @@ def pad_2(data: T, *, pads: list[int], mode: str = "constant", value: float = 0.
 
 def _picked(x: T, axis: int, places: Array) -> T:
     """Elements at places along an axis: without a table where each comes equally often."""
-    times, rest = divmod(len(places), x.shape[axis])
+    times, rest = divmod(len(places), max(x.shape[axis], 1))
     if rest or not np.array_equal(places, np.arange(len(places)) // times):
         return x.index_select(axis, lt.tensor(places, device=x.device))
     wide = [*x.shape[:axis + 1], times, *x.shape[axis + 1:]]
