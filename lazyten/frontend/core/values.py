@@ -168,6 +168,8 @@ def shown_as_type(tensor: Handle[Any], dtype: dt.DType) -> Any:
     gradient flows. Both share an array from now on, so the device must be in the host's memory
     (DTypeError); what cannot be written, as a file, is copied. ShapeError where the elements do not
     lie in the last axis as the other type's would."""
+    refuse_values()
+    tracing.refuse(*READING)  # before its storage is looked at, which is another's until then
     what = f"view of {tensor.dtype.name} {tensor.shape} as {dtype.name}"
     array = _part(_memory(tensor._storage, what), tensor, what)
     try:
@@ -200,8 +202,6 @@ def _part(memory: Array, tensor: Handle[Any], what: str) -> Array:
 
 def _memory(storage: Storage, what: str) -> Array:
     """The memory of a storage, which is shared from now on."""
-    refuse_values()
-    tracing.refuse(*READING)
     if storage.shared is None:
         _realization.realize([storage])
         if not storage.node.numel:
