@@ -98,6 +98,23 @@ def test_what_is_written_by_one_name_is_read_by_the_other(counts: bool, writes: 
     assert found(lt.jit) == found(lambda function: function)
 
 
+def test_what_is_written_by_one_name_is_first_used_by_the_other_afterwards() -> None:
+    known = lt.arange(3.0)
+
+    @lt.jit
+    def function(x: lt.Tensor) -> lt.Tensor:
+        x.add_(1)
+        known.mul_(2)
+        return x + 1
+
+    for whole in (known, known[:], known[1:]):
+        before = known.tolist()
+        result = function(whole).tolist()
+        skipped = 3 - len(result)
+        assert known.tolist() == [2 * (v + (i >= skipped)) for i, v in enumerate(before)]
+        assert result == [v + 1 for v in known.tolist()[skipped:]]
+
+
 @pytest.mark.parametrize("known", (True, False))
 def test_what_is_written_shows_in_tensors_of_the_same_memory(known: bool) -> None:
     """As arguments and closed over; of one array, of parts that overlap, and in another type."""
