@@ -124,7 +124,7 @@ class Values(Handle[Tensor]):
             values = self.detach()._as_array() if shows_values else None
         suffixes = []
         if values is None or not values.size and values.ndim != 1:
-            suffixes.append(f"size={self.shape}")
+            suffixes.append(f"size={tuple(self.shape)}")
         if self._shows_dtype():
             suffixes.append(f"dtype={self.dtype}")
         if self.device != default_device():
