@@ -247,12 +247,14 @@ def test_what_a_program_prints_and_asks_of_modules_is_as_with_pytorch(tmp_path: 
         "from torch.utils.data.dataloader import get_worker_info\n"
         "x = torch.ones(2, 3)\n"
         "print(x.shape, f'{x[0].size()}', torch.Size([]), x.type(), torch.LongTensor)\n"
+        "print(torch.zeros(0, 3), torch.zeros(2, 0).bool())\n"
         "print(copy.deepcopy(x.shape), pickle.loads(pickle.dumps(x.shape)), torch.strided)\n"
         "print(spectral_norm is torch.nn.utils.spectral_norm, torch.sparse.torch is torch)\n"
         "print(torch.nn.utils.weight_norm(torch.nn.Linear(2, 3)).weight_g.shape)\n"
         "try:\n    torch.fft.wavelet\nexcept AttributeError as error:\n    print(error)\n"))
     assert done.stdout == (
         "torch.Size([2, 3]) torch.Size([3]) torch.Size([]) torch.FloatTensor torch.LongTensor\n"
+        "tensor([], size=(0, 3)) tensor([], size=(2, 0), dtype=torch.bool)\n"
         "torch.Size([2, 3]) torch.Size([2, 3]) torch.strided\nTrue True\ntorch.Size([3, 1])\n"
         "lazyten has no torch.fft.wavelet\n")
     assert "torch.fft.wavelet" in done.stderr and str(lt.ones(2, 3).shape) == "(2, 3)"

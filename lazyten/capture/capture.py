@@ -123,7 +123,8 @@ class Capture(Recording):
     def _closed_over(self, storage: Storage) -> Before | None:
         if any(real is storage and shadow._node is not self.before[shadow].stand_in
                for shadow, real in self.real.items() if shadow in self.before):
-            self.refused(JitError(_WRITTEN_IN_TWO_WAYS.format(user_location(), storage.shape)))
+            self.refused(JitError(
+                _WRITTEN_IN_TWO_WAYS.format(user_location(), storage._node.shape)))
             return None
         if is_grad_enabled() and has_hooked_views(storage):
             self.refused(JitError(_HOOKED.format(user_location(), "a view")))
@@ -145,7 +146,8 @@ class Capture(Recording):
 
     def to_be_written(self, storage: Storage) -> None:
         if self.real.get(storage) in self.before or storage in self.real.values():
-            self.refused(JitError(_WRITTEN_IN_TWO_WAYS.format(user_location(), storage.shape)))
+            self.refused(JitError(
+                _WRITTEN_IN_TWO_WAYS.format(user_location(), storage._node.shape)))
         elif storage in self.sharing:
             node = storage._node
             self.refused(JitError(

@@ -192,12 +192,15 @@ class Replay:
             segment.release()
 
     def _check_apart(self, storages: Sequence[Storage]) -> None:
-        """JitError if two sources that were apart are one now, and it is written or donated."""
-        if len(set(storages)) == len(storages):
+        """JitError if two sources that were apart are one now, or share memory with others that is
+        the same, and it is written or donated."""
+        shared = [s for s in storages if s.shared is not None]
+        if len(set(storages)) == len(storages) and len(shared) < 2:
             return
         written = [number for _, number in self.written]
         for number in (*written, *self.donated):
-            if storages.count(storages[number]) > 1:
+            if storages.count(storages[number]) > 1 or number not in self.donated \
+                    and _is_seen_in_others(storages[number], shared):
                 verb = "is given by donation" if number in self.donated else "changes in place"
                 kind = JitError if number in self.donated else TwoWays
                 raise kind(f"a tensor of shape {storages[number]._node.shape} that a jitted "
@@ -258,6 +261,14 @@ def _given_back(captured: Captured, arguments: Sequence[Tensor],
     return kept
 
 
+def _is_seen_in_others(storage: Storage, among: Sequence[Storage]) -> bool:
+    """Whether what is written to a storage may change others of these, by memory that they share.
+    """
+    own = storage.shared
+    return own is not None and any(s is not storage and s.shared is not None
+                                   and own.overlaps(s.shared) for s in among)
+
+
 def _refuse_twice(buffer: Buffer | Placeholder) -> None:
     """JitError for what was donated before."""
     if isinstance(buffer, Donated):
@@ -277,6 +288,7 @@ def buffers_of(storages: Sequence[Storage]) -> list[Buffer]:
     for storage in storages:
         if storage.shared is not None:
             storage.refresh()
+    for storage in storages:
         if storage.__class__ is Deferred:
             realize(storages)
             return [s.buffer for s in storages]  # type: ignore[misc]  # realized

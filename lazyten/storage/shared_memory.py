@@ -69,6 +69,11 @@ class SharedMemory:
             array, values = part(array.reshape(-1)), part(values.reshape(-1))
         return have_same_bits(array, values)
 
+    def overlaps(self, other: SharedMemory) -> bool:
+        """Whether what is written to one may be seen in the other. (Whether both have a byte is a
+        hard question for strides: those within each other's ends count.)"""
+        return np.may_share_memory(self.array, other.array)
+
     def write(self, values: Array) -> None:
         """Let the memory have these values, of its shape."""
         np.copyto(self.array, values, casting="equiv")

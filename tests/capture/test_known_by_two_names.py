@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lazyten as lt
@@ -95,3 +96,57 @@ def test_what_is_written_by_one_name_is_read_by_the_other(counts: bool, writes: 
         return [(call(x).tolist(), known.tolist(), x.tolist()) for x in given]
 
     assert found(lt.jit) == found(lambda function: function)
+
+
+def test_what_is_written_by_one_name_is_first_used_by_the_other_afterwards() -> None:
+    known = lt.arange(3.0)
+
+    @lt.jit
+    def function(x: lt.Tensor) -> lt.Tensor:
+        x.add_(1)
+        known.mul_(2)
+        return x + 1
+
+    for whole in (known, known[:], known[1:]):
+        before = known.tolist()
+        result = function(whole).tolist()
+        skipped = 3 - len(result)
+        assert known.tolist() == [2 * (v + (i >= skipped)) for i, v in enumerate(before)]
+        assert result == [v + 1 for v in known.tolist()[skipped:]]
+
+
+@pytest.mark.parametrize("known", (True, False))
+def test_what_is_written_shows_in_tensors_of_the_same_memory(known: bool) -> None:
+    """As arguments and closed over; of one array, of parts that overlap, and in another type."""
+    def found(wrap: Callable[[Any], Any]) -> list[Any]:
+        array = np.arange(6, dtype=np.float32)
+        x = lt.from_numpy(array)
+        others = [lt.from_numpy(array), lt.from_numpy(array[::2]), x.view(lt.int32)]
+
+        def function(written: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
+            (x if known else written).add_(1)
+            return y * 2
+        call = wrap(function)
+        given = lt.zeros(6) if known else x
+        return [(call(given, y).tolist(), x.tolist()) for y in (lt.zeros(6), *others, *others)]
+
+    assert found(lt.jit) == found(lambda function: function)
+
+
+def test_with_a_whole_graph_the_same_memory_is_refused_where_it_overlaps_alone() -> None:
+    array = np.zeros(6)
+    function = lt.jit(lambda x, y: x.add_(1) * y, fullgraph=True)
+    function(lt.from_numpy(array[:3]), lt.from_numpy(array[3:]))
+    with pytest.raises(lt.JitError, match="in two ways"):
+        function(lt.from_numpy(array[:3]), lt.from_numpy(array[2:5]))
+
+
+def test_what_is_written_to_an_array_shows_beside_values_that_are_pending() -> None:
+    array = np.ones(3)
+    state = lt.from_numpy(array)
+    step = lt.jit(lambda x: state.add_(x) * 2)
+    for _ in range(3):
+        array[:] = 5
+        assert step(lt.ones(3)).tolist() == [12.0] * 3
+        array[:] = 7
+        assert step(lt.arange(3.0) + 1).tolist() == [16.0, 18.0, 20.0]

@@ -105,12 +105,12 @@ def test_new_data_is_of_the_same_leaf(jit: bool) -> None:
     assert seen == [13, 606]
 
 
-def test_new_data_of_a_view_is_a_leaf_of_its_own() -> None:
+def test_gradients_of_new_data_of_a_view_go_on_to_the_leaf() -> None:
     p = lt.tensor([1.0, 2.0], requires_grad=True)
     view = p[:1]
     y = view * 3
     view.data = lt.tensor([7.0])
     (y.sum() + (p * 2).sum()).backward()
     assert p.grad is not None and p.grad.tolist() == [5, 2]
-    (view * 4).sum().backward()
-    assert p.grad.tolist() == [5, 2]
+    (view * view).sum().backward()
+    assert p.grad.tolist() == [19, 2] and p.tolist() == [1, 2]

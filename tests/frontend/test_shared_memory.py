@@ -478,6 +478,12 @@ def test_set_shows_the_elements_of_another_tensor_or_storage() -> None:
     y += 10
     assert x.tolist() == [[5, 11, 12], [3, 14, 15]]
     assert y.set_(x.storage()).shape == (6,) and y.set_(x, 3, (2,), (2,)).tolist() == [3, 15]
+    assert y.set_(x[1], 1, (2,), (1,)).tolist() == [14, 15]
+    with pytest.raises(lt.ArgumentError, match="storage_offset -1 is before"):
+        y.set_(x[1], -1, (2,), (1,))
+    for sizes, strides in (((3,), None), ((3,), (1,))):
+        with pytest.raises(lt.LazytenError, match=r"2 elements|5 elements|storage"):
+            y.set_(x[1], 1, sizes, strides)
     assert y.set_().shape == (0,) and y.dtype is lt.float32
     with pytest.raises(lt.DTypeError, match="set_ of float32 to int64"):
         y.set_(lt.ones(2, dtype=lt.int64))

@@ -533,3 +533,16 @@ def test_each_element_of_what_was_expanded_has_a_gradient_of_its_own() -> None:
     (wide * lt.tensor([[1.0], [2.0]])).sum().backward()
     assert wide.grad is not None and wide.grad.tolist() == [[1, 1, 1], [2, 2, 2]]
     assert wide.is_leaf and not values.requires_grad
+
+
+def test_gradients_of_new_data_go_on_to_what_made_the_old() -> None:
+    p = lt.tensor([0.3, 0.7], requires_grad=True)
+    x = p * 2
+    x.retain_grad()
+    x.data = x.data.round()
+    (x * x).sum().backward()
+    assert x.tolist() == [1, 1] and not x.is_leaf
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
+    assert p.grad is not None and p.grad.tolist() == [4, 4]
+    with pytest.raises(lt.GradientError, match=r"data = float32 \(3,\).* of float32 \(2,\)"):
+        x.data = lt.zeros(3)

@@ -129,6 +129,17 @@ def test_a_compiled_function_shows_values_of_each_call() -> None:
         assert exponents(lt.tensor(values)).tolist() == (twice - 1).tolist()
 
 
+def test_a_jitted_function_writes_through_another_type_at_its_first_call_too() -> None:
+    @lt.jit
+    def doubled(x: lt.Tensor) -> lt.Tensor:
+        x.view(lt.int32).add_(1 << 23)
+        return x * 1
+
+    for value in (1.0, 3.0, 5.0):
+        x = lt.full((4,), value)
+        assert doubled(x).tolist() == x.tolist() == [2 * value] * 4
+
+
 def test_memory_is_private_again_when_no_other_type_is_there() -> None:
     x = lt.arange(4.0).realize()
     shown = x.view(lt.int32)

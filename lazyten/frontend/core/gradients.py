@@ -18,6 +18,7 @@ from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, alias, elementwise, make
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.operators.arrays.indexing import apply
+from lazyten.operators.math.gradients import written_over
 from lazyten.storage import levels, tracing
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import GradientError
@@ -119,6 +120,9 @@ class Gradients(Writing[Tensor]):
             view = given.detach()
             self._storage, self._moves, self._lineage = view._storage, view._moves, view._lineage
             return
+        if not self.is_leaf:
+            self._show_instead(given)
+            return
         other = given._storage.leaf_id
         if other not in (None, self._leaf_id) and other in leaves and given._lineage is not None:
             warnings.warn(f"data = the data of another tensor that requires gradients, of shape "
@@ -128,6 +132,18 @@ class Gradients(Writing[Tensor]):
         collected = self._grad
         self._become(given)
         self._grad = collected
+
+    def _show_instead(self, given: Tensor) -> None:
+        """Have another value from now on, whose gradients go on to what made the one before."""
+        if (given.shape, given.dtype, given.device) != (self.shape, self.dtype, self.device):
+            raise GradientError(f"data = {given.dtype.name} {given.shape} on '{given.device}', of "
+                                f"{self.dtype.name} {self.shape} on '{self.device}' that an "
+                                f"operation made, to which gradients flow: they would not fit; "
+                                f"detach() it first")
+        tracing.storage_replaced()
+        shown = self._of(written_over(self.node, given.detach().node), self.device, True)
+        shown._storage.retaining = tuple([r for r in self._storage.retaining if r() is self])
+        self._storage, self._moves, self._lineage = shown._storage, (), None
 
     def _become(self, value: Tensor) -> None:
         """Take over another tensor's value, dtype and device; go on collecting gradients."""

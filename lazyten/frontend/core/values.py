@@ -124,7 +124,7 @@ class Values(Handle[Tensor]):
             values = self.detach()._as_array() if shows_values else None
         suffixes = []
         if values is None or not values.size and values.ndim != 1:
-            suffixes.append(f"size={self.shape}")
+            suffixes.append(f"size={tuple(self.shape)}")
         if self._shows_dtype():
             suffixes.append(f"dtype={self.dtype}")
         if self.device != default_device():
@@ -168,6 +168,8 @@ def shown_as_type(tensor: Handle[Any], dtype: dt.DType) -> Any:
     gradient flows. Both share an array from now on, so the device must be in the host's memory
     (DTypeError); what cannot be written, as a file, is copied. ShapeError where the elements do not
     lie in the last axis as the other type's would."""
+    refuse_values()
+    tracing.refuse(*READING)  # before its storage is looked at, which is another's until then
     what = f"view of {tensor.dtype.name} {tensor.shape} as {dtype.name}"
     array = _part(_memory(tensor._storage, what), tensor, what)
     try:
@@ -200,8 +202,6 @@ def _part(memory: Array, tensor: Handle[Any], what: str) -> Array:
 
 def _memory(storage: Storage, what: str) -> Array:
     """The memory of a storage, which is shared from now on."""
-    refuse_values()
-    tracing.refuse(*READING)
     if storage.shared is None:
         _realization.realize([storage])
         if not storage.node.numel:

@@ -191,9 +191,10 @@ class MetadataMethods(TensorCore[Tensor]):
 
     def set_(self, source: Tensor | UntypedStorage | None = None, storage_offset: int = 0,
              size: Sequence[int] | None = None, stride: Sequence[int] | None = None) -> Self:
-        """Have this tensor show another's elements, or those of its storage that an offset, sizes
-        and strides say; without a source, none. They share memory from then on, unless this
-        requires gradients (see `.data`). DTypeError for another element type."""
+        """Have this tensor show another's elements, or those of its storage that an offset from its
+        first, sizes and strides say; without a source, none. They share memory from then on, unless
+        this requires gradients (see `.data`). DTypeError for another element type, ArgumentError or
+        ShapeError for elements that the storage has not."""
         given: Any
         if source is None:
             given = self._copy_of([], self.dtype, self.device)
@@ -207,6 +208,9 @@ class MetadataMethods(TensorCore[Tensor]):
         if isinstance(source, UntypedStorage) or size is not None:
             row = given._row()
             start = shapes.as_int(storage_offset, "set_", "storage_offset")
+            if start < 0:
+                raise ArgumentError(f"set_: storage_offset {start} is before the first element")
+            start += given.storage_offset()
             sizes = (row.numel() - start,) if size is None else shapes.new_shape([size], "set_")
             given = row[start:start + math.prod(sizes)].view(sizes) if stride is None else \
                 row.as_strided(sizes, stride, start)
