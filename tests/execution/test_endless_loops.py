@@ -170,13 +170,7 @@ def test_a_statistic_that_keeps_its_graph_costs_each_step_the_same(
         monkeypatch: pytest.MonkeyPatch) -> None:
     """As in batch norms that programs write by hand. (PyTorch keeps all steps' graph, too.)"""
     monkeypatch.setattr(lifting, "LONGEST", 100)
-    walked: list[int] = []
-
-    def counted(roots: list[node.Node], into: Any) -> list[node.Node]:
-        found = node.toposort(roots, into)
-        walked.append(len(found))
-        return found
-    monkeypatch.setattr(lifting, "toposort", counted)
+    walked = counted_walks(monkeypatch)
     w, x = lt.ones(3, requires_grad=True), lt.ones(4, 3).contiguous().realize()
     running = lt.zeros(3)
     for step in range(120):
@@ -191,6 +185,43 @@ def test_a_statistic_that_keeps_its_graph_costs_each_step_the_same(
     assert running.tolist() == [1] * 3
     assert w.grad is not None
     assert w.grad.tolist() == [120, 120, 120]
+
+
+def counted_walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many nodes each value that is lifted into a frame takes to go through, as it comes."""
+    walked: list[int] = []
+
+    def counted(roots: list[node.Node], *into: Any) -> list[node.Node]:
+        found = node.toposort(roots, *into)
+        walked.append(len(found))
+        return found
+    monkeypatch.setattr(lifting, "toposort", counted)
+    return walked
+
+
+def test_a_step_that_computes_on_the_host_costs_the_same_whenever_it_comes(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a filter's gain is: each step's rule for gradients holds its values, which no template
+    can say, nor those of all steps after it."""
+    walked, totals = counted_walks(monkeypatch), []
+    for steps in (20, 80):
+        walked.clear()
+        q, x = lt.tensor([[0.5]], requires_grad=True), lt.eye(1)
+        for _ in range(steps):
+            x = lt.linalg.inv(x * q + 1) + x * 0.5
+        x.sum().backward()
+        totals.append(sum(walked))
+        assert q.grad is not None
+        assert q.grad.item() == pytest.approx(filtered(steps), rel=1e-4)
+    assert totals[1] < 5 * totals[0], totals
+
+
+def filtered(steps: int) -> float:
+    """The same filter's gradient, forwards."""
+    x, slope = 1.0, 0.0
+    for _ in range(steps):
+        x, slope = 1 / (x / 2 + 1) + x / 2, -(slope / 2 + x) / (x / 2 + 1) ** 2 + slope / 2
+    return slope
 
 
 def test_a_jitted_function_computes_nothing_while_it_is_traced() -> None:

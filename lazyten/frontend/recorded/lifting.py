@@ -6,7 +6,7 @@ its template, if the frame knows it now.
 """
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
@@ -172,7 +172,7 @@ def lifted(root: Node, frame: Frame) -> Node | None:
         if node in known:
             continue
         if node in _unsayable or not _is_sayable(node):
-            _unsayable.update((node, root))
+            _note_unsayable(node, order, known)
             return None
         template = _lifted(node, frame)
         known[node] = template = frame.own(template) if _may_be_a_tensors(node) else template
@@ -181,6 +181,15 @@ def lifted(root: Node, frame: Frame) -> Node | None:
         if stored is not None and template not in frame.realized:
             frame.realized[template] = memory_of(stored)
     return known[root] if sayable.are_sayable([known[root]]) else None
+
+
+def _note_unsayable(first: Node, order: Sequence[Node], known: Container[Node]) -> None:
+    """Note the first node that no template can say, and what is computed by it, so that what
+    follows is not walked through again for each value that is made of it."""
+    _unsayable.add(first)
+    for node in order:
+        if node not in known and any(s in _unsayable for s in node.src if s not in known):
+            _unsayable.add(node)
 
 
 def _may_be_a_tensors(node: Node) -> bool:
