@@ -83,9 +83,10 @@ def _float_literal(number: float, dtype: DType) -> str:
 
 
 class Emitter(Protocol):
-    """What a row needs of the renderer."""
+    """What a row needs of the renderer. helpers: definitions of what its text calls."""
 
     dialect: Dialect
+    helpers: set[str]
 
     def let(self, kind: str, text: str) -> str:
         """Append `kind new = text;`; gives the new name."""
@@ -135,8 +136,20 @@ def _neg(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     return f"-{_promoted(args[0], dtype, lanes)}"
 
 
+ALL_ONES = """ulong lazyten_all_ones(void) {
+  volatile ulong ones = 0xfffffffffffffffful;
+  return ones;
+}"""
+"""A number that the compiler does not know."""
+
+
 def _not(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    return f"!{args[0]}" if dtype.kind == "b" and lanes == 1 else f"~{args[0]}"
+    if dtype.kind == "b" and lanes == 1:
+        return f"!{args[0]}"
+    if dtype.is_int and out.dialect.turns_signs:
+        out.helpers.add(ALL_ONES)
+        return f"{args[0]} ^ {_unsigned('lazyten_all_ones()', dtype, 1)}"
+    return f"~{args[0]}"
 
 
 def _reciprocal(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
@@ -150,8 +163,16 @@ def _sqrt(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
 def _less(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     if dtype.kind == "b":
         return f"{_not(out, dtype, lanes, args)} & {args[1]}"
-    a, b = (signed(x, dtype, lanes) for x in args)
+    a, b = _ordered(out, dtype, lanes, args)
     return _as_bool(out, f"{a} < {b}", lanes)
+
+
+def _ordered(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> tuple[str, ...]:
+    """Numbers as they are compared for the greater."""
+    if dtype.kind == "i" and out.dialect.turns_signs:
+        sign = _unsigned(f"{1 << dtype.bits - 1}ul", dtype, 1)
+        return tuple(f"({x} ^ {sign})" for x in args)
+    return tuple(signed(x, dtype, lanes) for x in args)
 
 
 def _unequal(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
@@ -172,10 +193,7 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
         return f"{a} | {b}"
     if dtype.is_float:
         return f"(({a} > {b}) | ({a} != {a})) ? {a} : {b}"
-    if dtype.kind == "i" and out.dialect.turns_signs:
-        sign = _unsigned(f"{1 << dtype.bits - 1}ul", dtype, 1)
-        return f"(({a} ^ {sign}) > ({b} ^ {sign})) ? {a} : {b}"
-    first, second = signed(a, dtype, lanes), signed(b, dtype, lanes)
+    first, second = _ordered(out, dtype, lanes, args)
     return f"({first} > {second}) ? {a} : {b}"
 
 

@@ -37,8 +37,9 @@ class Dialect:
     by one. lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of
     item `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
     cannot ask each other. warp: how many items that is. call_lanes: most lanes of what built-in
-    functions take; wider vectors are taken apart. turns_signs: whether integers are compared for
-    the greater as unsigned ones whose sign bits are turned over. functions: names and definitions
+    functions take; wider vectors are taken apart. turns_signs: whether integers are compared as
+    unsigned ones whose sign bits are turned over, and complements are hidden from the compiler,
+    which would compare what they are of. functions: names and definitions
     of what text calls for 16-bit floats, where a device has them (native_half.py), for copies that
     go on by themselves (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), or
     that an instruction reads by itself (wgmma.py), if there are such.

@@ -57,9 +57,9 @@ DRIVERS = (
     Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
            linker="ld", lost=r"x86_64.*-generic$", settings=(("POCL_WORK_GROUP_METHOD", "loops"),)),
     # Of processors. It is to make no vectors of work items: kernels have their own, and compile in
-    # half the time. Where integers with a sign are compared for the greater, next to the least
-    # that there is or to the complement of another, it ends the process (SIGSEGV) or gives other
-    # numbers, by `>` and by its function `max`; for unsigned ones it does neither.
+    # half the time. The greater or the smaller of integers, of which one is the complement of
+    # another or the least that there is, ends the process (SIGSEGV) or is another number, by `>`,
+    # `<` and its functions `max` and `min`: of those with a sign, and of complements all.
     Driver("Intel(R) OpenCL", ("2026.",), settings=(("CL_CONFIG_USE_VECTORIZER", "False"),),
            turns_signs=True, rank=-1, apart=True),
     Driver("Oclgrind"),

@@ -21,7 +21,8 @@ def test_where_there_is_no_gpu_cuda_says_so() -> None:
     lt.cuda.reset_peak_memory_stats()
     with pytest.raises(lt.DeviceError):
         lt.cuda.synchronize()
-    assert lt.cuda.manual_seed_all is lt.manual_seed
+    lt.cuda.manual_seed_all(7)
+    assert lt.initial_seed() == 7
 
 
 def test_libraries_that_are_not_used_take_their_switches() -> None:

@@ -116,10 +116,8 @@ def test_bytes_of_a_file_are_read_as_any_type(tmp_path: Path) -> None:
     assert lt.asarray(storage[5:5], dtype=lt.uint8).view(lt.float32).shape == (0,)
     with pytest.raises(lt.ArgumentError, match="read-only"):
         part[0] = 1
-    with pytest.raises(lt.ShapeError, match="39 bytes"):
+    with pytest.raises(lt.ShapeError, match=r"view of uint8 \(39,\) as float64"):
         lt.asarray(storage[:39], dtype=lt.uint8).view(lt.float64)
-    with pytest.raises(lt.DTypeError, match="bitcast"):
-        lt.zeros(8, dtype=lt.uint8).view(lt.float64)
 
 
 def test_a_file_that_is_not_there_or_too_short_is_an_error(tmp_path: Path) -> None:

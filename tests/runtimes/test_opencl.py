@@ -69,6 +69,27 @@ def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
     check_random_kernels(on, dtype, data)
 
 
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("size", (1, 3, 40))
+@pytest.mark.parametrize("dtype", (lt.int8, lt.int16, lt.int32, lt.uint32, lt.int64, lt.uint64),
+                         ids=lambda d: d.name)
+def test_the_smaller_and_the_greater_of_a_complement(dtype: DType, size: int, on: str) -> None:
+    """What one compiler takes together wrongly: a complement that is compared and then chosen."""
+    def pairs(a: Any, b: Any) -> list[tuple[Any, Any]]:
+        return [(~a, b), (b, ~a), (~a, ~b), (~a, a), (-a, ~b)]
+
+    kind = np.dtype(dtype.name).type
+    for number, other in ((28, 28), (-5, 3), (100, -120), (-1, 0), (0, -1)):
+        given = [np.full(size, n).astype(kind) for n in (number, other)]
+        a, b = (lt.tensor(array, device=on) for array in given)
+        for (x, y), wanted in zip(pairs(a, b), pairs(*given), strict=True):
+            numbers = [int(array[0]) for array in wanted]
+            assert lt.where(x < y, x, y).tolist() == [min(numbers)] * size
+            assert lt.minimum(x, y).tolist() == [min(numbers)] * size
+            assert lt.where(x < y, y, x).tolist() == [max(numbers)] * size
+            assert lt.maximum(x, y).tolist() == [max(numbers)] * size
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", slow_but(dt.ALL, *OF_EACH_KIND), ids=lambda d: d.name)

@@ -26,7 +26,7 @@ from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import make
-from lazyten.ir.ops import Op
+from lazyten.ir.ops import SPECS, Op
 from lazyten.runtimes.code_cache import CodeCache
 from lazyten.runtimes.opencl import drivers as opencl_drivers
 from lazyten.runtimes.opencl import opencl
@@ -108,15 +108,18 @@ def test_built_in_functions_get_no_more_lanes_than_the_dialect_says(dtype: dt.DT
     assert all(re.search(r"\.s[0-9a-f]$", argument) for argument in calls(1))
 
 
+@pytest.mark.parametrize("op, words", [(Op.MAX, "2147483648"), (Op.CMPLT, "2147483648"),
+                                       (Op.NOT, "all_ones()")])
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_signs_are_turned_over_where_the_driver_compares_them_wrongly(lanes: int) -> None:
-    x = leaf(1, (8,), dt.int32)
-    kernel = Kernel("greater", (make(Op.MAX, dt.int32, (x, leaf(2, (8,), dt.int32))),),
-                    ((dt.int32, 8),) * 2)
+def test_what_the_driver_compares_wrongly_is_written_otherwise(lanes: int, op: Op,
+                                                               words: str) -> None:
+    given = [leaf(slot, (8,), dt.int32) for slot in range(1, 1 + SPECS[op].arity)]
+    result = dt.bool_ if op is Op.CMPLT else dt.int32
+    kernel = Kernel("integers", (make(op, result, tuple(given)),), ((dt.int32, 8),) * len(given))
     for row in (opencl_drivers.DRIVERS[0], INTEL):
         language = cpu_target(device("", ""), row).language
         target = Target("opencl-cpu", 4 * lanes, 16, language=language, most_lanes=lanes)
-        assert ("2147483648" in generate(kernel, target).source) == (row is INTEL)
+        assert (words in generate(kernel, target).source) == (row is INTEL)
 
 
 @pytest.mark.slow
