@@ -83,10 +83,9 @@ def _float_literal(number: float, dtype: DType) -> str:
 
 
 class Emitter(Protocol):
-    """What a row needs of the renderer. helpers: definitions of what its text calls."""
+    """What a row needs of the renderer."""
 
     dialect: Dialect
-    helpers: set[str]
 
     def let(self, kind: str, text: str) -> str:
         """Append `kind new = text;`; gives the new name."""
@@ -136,20 +135,8 @@ def _neg(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     return f"-{_promoted(args[0], dtype, lanes)}"
 
 
-ALL_ONES = """ulong lazyten_all_ones(void) {
-  volatile ulong ones = 0xfffffffffffffffful;
-  return ones;
-}"""
-"""A number that the compiler does not know."""
-
-
 def _not(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
-    if dtype.kind == "b" and lanes == 1:
-        return f"!{args[0]}"
-    if dtype.is_int and out.dialect.turns_signs:
-        out.helpers.add(ALL_ONES)
-        return f"{args[0]} ^ {_unsigned('lazyten_all_ones()', dtype, 1)}"
-    return f"~{args[0]}"
+    return f"!{args[0]}" if dtype.kind == "b" and lanes == 1 else f"~{args[0]}"
 
 
 def _reciprocal(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
@@ -169,7 +156,7 @@ def _less(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
 
 def _ordered(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> tuple[str, ...]:
     """Numbers as they are compared for the greater."""
-    if dtype.kind == "i" and out.dialect.turns_signs:
+    if dtype.kind == "i" and out.dialect.guards_choices:
         sign = _unsigned(f"{1 << dtype.bits - 1}ul", dtype, 1)
         return tuple(f"({x} ^ {sign})" for x in args)
     return tuple(signed(x, dtype, lanes) for x in args)
@@ -194,14 +181,21 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     if dtype.is_float:
         return f"(({a} > {b}) | ({a} != {a})) ? {a} : {b}"
     first, second = _ordered(out, dtype, lanes, args)
-    return f"({first} > {second}) ? {a} : {b}"
+    return f"({first} > {second}) ? {_chosen(out, dtype, a)} : {b}"
 
 
 def _where(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     condition, a, b = args
     if lanes > 1 and dtype.bits > 8:
         condition = out.to_vector(mask_type(dtype, lanes), condition)
-    return f"{condition} ? {a} : {b}"
+    return f"{condition} ? {_chosen(out, dtype, a)} : {b}"
+
+
+def _chosen(out: Emitter, dtype: DType, x: str) -> str:
+    """An integer as it may stand beside a condition. With 0, which the compiler does not know."""
+    if dtype.is_int and out.dialect.guards_choices:
+        return f"({x} ^ {_unsigned('get_work_dim() >> 8', dtype, 1)})"
+    return x
 
 
 def _mulacc(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:

@@ -35,6 +35,7 @@ class GroupEmitter(Emitter, Protocol):
 
     names: dict[Value, str]
     depth: int
+    helpers: set[str]
     variables: set[str]
 
     def line(self, text: str) -> None:

@@ -37,12 +37,12 @@ class Dialect:
     by one. lane_below: the value `x` of the item that is `by` further on in a warp; lane: that of
     item `lane` modulo the warp's size; `lanes` is a mask of a warp's items; both empty where items
     cannot ask each other. warp: how many items that is. call_lanes: most lanes of what built-in
-    functions take; wider vectors are taken apart. turns_signs: whether integers are compared as
-    unsigned ones whose sign bits are turned over, and complements are hidden from the compiler,
-    which would compare what they are of. functions: names and definitions
-    of what text calls for 16-bit floats, where a device has them (native_half.py), for copies that
-    go on by themselves (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), or
-    that an instruction reads by itself (wgmma.py), if there are such.
+    functions take; wider vectors are taken apart. guards_choices: whether integers are compared
+    as unsigned ones whose sign bits are turned over, and it is hidden from the compiler that one
+    of two is chosen which were compared. functions: names and definitions of what text calls for
+    16-bit floats, where a device has them (native_half.py), for copies that go on by themselves
+    (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), or that an instruction
+    reads by itself (wgmma.py), if there are such.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Dialect:
     lane: str = ""
     warp: int = 32
     call_lanes: int = 16
-    turns_signs: bool = False
+    guards_choices: bool = False
     functions: tuple[tuple[str, str], ...] = ()
 
 

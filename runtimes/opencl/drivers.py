@@ -26,10 +26,11 @@ class Driver:
     vector_bytes: of the widest vector, most_lanes: of any vector. call_lanes: most lanes of what
     built-in functions are called with. linker: a program that it calls, and ends the process if
     there is none. lost: of a device that it compiles nothing for, as a regular expression that
-    its version has. settings: environment variables that it reads when it is started. turns_signs:
-    whether it is to compare integers for the greater as unsigned ones. rank: of drivers for the
-    same kind of device the lowest comes first. apart: whether it compiles in processes of its own,
-    from which binaries come: PoCL compiles each kernel several times for one.
+    its version has. settings: environment variables that it reads when it is started.
+    guards_choices: whether it is kept from what it makes of integers that are compared and chosen
+    from (see Dialect). rank: of drivers for the same kind of device the lowest comes first. apart:
+    whether it compiles in processes of its own, from which binaries come: PoCL compiles each kernel
+    several times for one.
     """
 
     platform: str = ""
@@ -40,7 +41,7 @@ class Driver:
     linker: str = ""
     lost: str = ""
     settings: tuple[tuple[str, str], ...] = ()
-    turns_signs: bool = False
+    guards_choices: bool = False
     rank: int = 0
     apart: bool = False
 
@@ -57,11 +58,12 @@ DRIVERS = (
     Driver("Portable Computing Language", ("1.", "2.", "3."), vector_bytes=32, call_lanes=4,
            linker="ld", lost=r"x86_64.*-generic$", settings=(("POCL_WORK_GROUP_METHOD", "loops"),)),
     # Of processors. It is to make no vectors of work items: kernels have their own, and compile in
-    # half the time. The greater or the smaller of integers, of which one is the complement of
-    # another or the least that there is, ends the process (SIGSEGV) or is another number, by `>`,
-    # `<` and its functions `max` and `min`: of those with a sign, and of complements all.
+    # half the time. The greater or the smaller of integers of 32 or 64 bits ends the process
+    # (SIGSEGV) or is another number, where one is the complement of something or the least that
+    # there is: by its functions `max` and `min`, and where it finds them in a comparison and a
+    # choice.
     Driver("Intel(R) OpenCL", ("2026.",), settings=(("CL_CONFIG_USE_VECTORIZER", "False"),),
-           turns_signs=True, rank=-1, apart=True),
+           guards_choices=True, rank=-1, apart=True),
     Driver("Oclgrind"),
 )
 

@@ -34,7 +34,8 @@ def target_of(device: ClDevice, driver: Driver) -> Target:
 def cpu_target(device: ClDevice, driver: Driver = UNKNOWN) -> Target:
     """For processors: vectors, and a work item for each chunk of the outer loop."""
     unit = named_target() or _vector_unit(device)
-    language = replace(CLANG_OPENCL, call_lanes=driver.call_lanes, turns_signs=driver.turns_signs)
+    language = replace(CLANG_OPENCL, call_lanes=driver.call_lanes,
+                       guards_choices=driver.guards_choices)
     return replace(unit, name="opencl-cpu", language=language, threads=True,
                    vector_bytes=min(unit.vector_bytes, driver.vector_bytes),
                    most_lanes=driver.most_lanes, local_memory=device.local_mem_size,

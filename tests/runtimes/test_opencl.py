@@ -76,7 +76,7 @@ def test_random_kernels_agree_with_the_interpreter(on: str, dtype: DType,
 def test_the_smaller_and_the_greater_of_a_complement(dtype: DType, size: int, on: str) -> None:
     """What one compiler takes together wrongly: a complement that is compared and then chosen."""
     def pairs(a: Any, b: Any) -> list[tuple[Any, Any]]:
-        return [(~a, b), (b, ~a), (~a, ~b), (~a, a), (-a, ~b)]
+        return [(~a, b), (b, ~a), (~a, ~b), (~a, a), (-a, ~b), (-a - 1, -b - 1)]
 
     kind = np.dtype(dtype.name).type
     for number, other in ((28, 28), (-5, 3), (100, -120), (-1, 0), (0, -1)):

@@ -26,7 +26,7 @@ from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import make
-from lazyten.ir.ops import SPECS, Op
+from lazyten.ir.ops import Op
 from lazyten.runtimes.code_cache import CodeCache
 from lazyten.runtimes.opencl import drivers as opencl_drivers
 from lazyten.runtimes.opencl import opencl
@@ -109,13 +109,14 @@ def test_built_in_functions_get_no_more_lanes_than_the_dialect_says(dtype: dt.DT
 
 
 @pytest.mark.parametrize("op, words", [(Op.MAX, "2147483648"), (Op.CMPLT, "2147483648"),
-                                       (Op.NOT, "all_ones()")])
+                                       (Op.WHERE, "get_work_dim()")])
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_what_the_driver_compares_wrongly_is_written_otherwise(lanes: int, op: Op,
                                                                words: str) -> None:
-    given = [leaf(slot, (8,), dt.int32) for slot in range(1, 1 + SPECS[op].arity)]
+    kinds = (dt.bool_, dt.int32, dt.int32) if op is Op.WHERE else (dt.int32,) * 2
+    given = tuple([leaf(1 + n, (8,), kind) for n, kind in enumerate(kinds)])
     result = dt.bool_ if op is Op.CMPLT else dt.int32
-    kernel = Kernel("integers", (make(op, result, tuple(given)),), ((dt.int32, 8),) * len(given))
+    kernel = Kernel("integers", (make(op, result, given),), tuple([(kind, 8) for kind in kinds]))
     for row in (opencl_drivers.DRIVERS[0], INTEL):
         language = cpu_target(device("", ""), row).language
         target = Target("opencl-cpu", 4 * lanes, 16, language=language, most_lanes=lanes)

@@ -26,7 +26,7 @@ def runtime(index: int = 0) -> Any:
     made.builder.options = [*made.options, UNOPTIMIZED]
     made.builder.compiler = None  # it would make binaries, which PoCL takes long for
     driver = driver_of(made.device)
-    language = replace(OPENCL, turns_signs=driver is not None and driver.turns_signs)
+    language = replace(OPENCL, guards_choices=driver is not None and driver.guards_choices)
     made.target = replace(gpu_target(made.device), work_group=8, language=language)
     return made
 
