@@ -202,15 +202,17 @@ class Copy:
         path = self.folder / mutation.file
         original = path.read_text(encoding="utf8")
         path.write_text(mutation.applied(original), encoding="utf8")
+        first = _arguments(mutation.tests)
+        options = [word for word in first if ".py" not in word]
         try:
-            found = self.outcome(["-n", "0", *_arguments(mutation.tests)])
+            found = self.outcome(["-n", "0", *first])
             if found.kind == "survived" and whole:
+                options = []
                 found = self.outcome(["-n", str(workers), "--dist", "worksteal"], WHOLE_SECONDS)
         finally:
             path.write_text(original, encoding="utf8")
         if found.kind in ("caught", "crashed", "hung"):
-            again = [found.test] if found.test else _arguments(mutation.tests)
-            if not self._passes(again):
+            if not self._passes([found.test, *options] if found.test else first):
                 return replace(found, kind="unsound")
         return found
 

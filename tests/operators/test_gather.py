@@ -620,6 +620,7 @@ def test_places_known_in_advance_may_all_be_one(device: str, dtype: lt.DType, co
        reduce=st.sampled_from(("sum", "prod", "amax")), seed=st.integers(0, 999),
        dtype=st.sampled_from((lt.float32, lt.float16, lt.int64, lt.int16, lt.int8)))
 @example(shape=(1, 2, 4), axis=1, count=7, reduce="sum", seed=0, dtype=lt.float32)
+@example(shape=(2, 3, 64), axis=1, count=7, reduce="sum", seed=0, dtype=lt.float32)
 @examples(15)
 def test_values_are_combined_alike_on_all_devices(shape: tuple[int, int, int], axis: int,
                                                   count: int, reduce: str, seed: int,
