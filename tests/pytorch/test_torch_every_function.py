@@ -29,9 +29,9 @@ BY_CHANCE = named("lt", """bernoulli binomial multinomial normal poisson rand ra
 """What has other values in each library, but the same shapes and types."""
 
 VALUELESS = {"lt.empty", "lt.empty_like", "lt.empty_permuted", "lt.empty_strided",
-             "Tensor.new_empty", "Tensor.new_empty_strided", "Tensor.untyped_storage",
-             "Tensor.storage_offset"}
-"""What gives no values, or some that PyTorch does not define."""
+             "Tensor.new_empty", "Tensor.new_empty_strided", "Tensor.storage",
+             "Tensor.untyped_storage", "Tensor.storage_offset"}
+"""What gives no values, or some that PyTorch does not define, or an object of its own."""
 
 KEPT = {"Tensor.logical_and_", "Tensor.logical_or_", "Tensor.logical_xor_"}
 """What PyTorch lets gradients through as if nothing had been written; here there are none."""
