@@ -52,7 +52,7 @@ help:
 	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
 	@echo "make coverage     compare with PyTorch on its database of operators, and write docs/coverage.md"
 	@echo "make test-nvrtc   run all tests, and let NVIDIA's compiler take all its kernels"
-	@echo "make mutants      break lazyten in 650 small ways, and see that a test fails for each"
+	@echo "make mutants      break lazyten in some 790 small ways, and see that a test fails for each"
 	@echo "make test-gpu     run what takes a device on this machine's NVIDIA GPU"
 	@echo "make test-intel   install Intel's OpenCL runtime (600 MB) and run the tests of OpenCL on it"
 	@echo "make test-aarch64 run a part of the suite on AArch64, emulated by QEMU"
