@@ -15,8 +15,6 @@ from lazyten.ir.dtype import DType
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError
 
-_PARTS = {dt.complex64: dt.float32, dt.complex128: dt.float64}
-
 
 def make_tensor(*shape: Any, dtype: DType, device: Any = None, low: float | None = None,
                 high: float | None = None, requires_grad: bool = False,
@@ -35,8 +33,8 @@ def make_tensor(*shape: Any, dtype: DType, device: Any = None, low: float | None
     sizes = shapes.new_shape(shape, "make_tensor")
     is_spread = noncontiguous and math.prod(sizes) > 1
     drawn = (*sizes[:-1], 2 * sizes[-1]) if is_spread else sizes
-    if dtype in _PARTS:
-        parts = [_drawn(drawn, _PARTS[dtype], device, low, high, exclude_zero) for _ in range(2)]
+    if dtype.is_complex:
+        parts = [_drawn(drawn, dtype.component, device, low, high, exclude_zero) for _ in range(2)]
         made: Tensor = complex(*parts)
     else:
         made = _drawn(drawn, dtype, device, low, high, exclude_zero)

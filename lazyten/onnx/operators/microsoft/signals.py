@@ -87,17 +87,18 @@ def _places(first: T, last: T, count: int) -> T:
 
 def _taken(x: T, places: T, axis: int, mode: str) -> T:
     """Elements at the places of each box along an axis, or between two of them."""
-    def at(index: T) -> T:
+    def along(boxes: T) -> T:
+        """[box, place] with the axes of images."""
         shape = [1, 1, 1, 1]
-        shape[0], shape[axis] = index.shape
+        shape[0], shape[axis] = boxes.shape
+        return boxes.reshape(shape)
+
+    def at(index: T) -> T:
         wide = [index.shape[1] if i == axis else n for i, n in enumerate(x.shape)]
-        found: T = x.gather(axis, index.to(lt.int64).reshape(shape).expand(wide))
+        found: T = x.gather(axis, along(index.to(lt.int64)).expand(wide))
         return found
     if mode == "nearest":
         return at((places + 0.5).floor())
-    shape = [1, 1, 1, 1]
-    shape[0], shape[axis] = places.shape
-    share = (places - places.floor()).reshape(shape)
     before = at(places.floor())
-    found: T = before + (at(places.ceil()) - before) * share
+    found: T = before + (at(places.ceil()) - before) * along(places - places.floor())
     return found
