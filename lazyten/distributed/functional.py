@@ -114,7 +114,8 @@ def halo(input: Tensor, dim: int, before: int, after: int, group: Group | None =
         raise ShapeError(f"halo of shape {input.shape}, {before} before and {after} after along "
                          f"axis {axis}: give 0 or more, and at most the {length} that this rank has, "
                          f"as edges come from its neighbours alone")
-    lower, upper = (r if 0 <= r < found.size else None for r in (found.rank - 1, found.rank + 1))
+    lower, upper = (rank if 0 <= rank < found.size else None
+                    for rank in (found.rank - 1, found.rank + 1))
     edges = [labelled_exchange(input.narrow(axis, start, count), to, source, found, "halo")
              for start, count, to, source in ((length - before, before, upper, lower),
                                               (0, after, lower, upper)) if count]
