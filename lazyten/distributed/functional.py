@@ -112,8 +112,8 @@ def halo(input: Tensor, dim: int, before: int, after: int, group: Group | None =
     axis, length = sized_axis(dim, input.shape, "halo")
     if before < 0 or after < 0 or length < max(before, after):
         raise ShapeError(f"halo of shape {input.shape}, {before} before and {after} after along "
-                         f"axis {axis}: give 0 or more, and at most the {length} that this rank has, "
-                         f"as edges come from its neighbours alone")
+                         f"axis {axis}: give 0 or more, and at most the {length} that this rank "
+                         f"has, as edges come from its neighbours alone")
     lower, upper = (rank if 0 <= rank < found.size else None
                     for rank in (found.rank - 1, found.rank + 1))
     edges = [labelled_exchange(input.narrow(axis, start, count), to, source, found, "halo")
