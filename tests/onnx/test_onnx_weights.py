@@ -40,29 +40,29 @@ def node(kind: str, inputs: str, output: str, domain: str = "", **attributes: An
 
 
 MS = "com.microsoft"
-CASES: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...], int]] = {
+CASES: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...], tuple[int, int]]] = {
     "two vectors of channels": (node("Conv", "x w b", "y", pads=[1] * 4),
-                                (2, 16, 7, 7), (32, 16, 3, 3), 32),
+                                (2, 16, 7, 7), (32, 16, 3, 3), (0, 32)),
     "one vector of channels": (node("Conv", "x w", "y", strides=[2, 2]),
-                               (1, 32, 9, 5), (48, 32, 3, 1), 16),
-    "points": (node("Conv", "x w b", "y"), (1, 64, 5, 3), (64, 64, 1, 1), 32),
+                               (1, 32, 9, 5), (48, 32, 3, 1), (0, 16)),
+    "points": (node("Conv", "x w b", "y"), (1, 64, 5, 3), (64, 64, 1, 1), (0, 32)),
     "blocks in three axes": (node("Conv", "x w", "y", auto_pad="SAME_UPPER"),
-                             (1, 16, 3, 4, 5), (32, 16, 2, 2, 2), 32),
+                             (1, 16, 3, 4, 5), (32, 16, 2, 2, 2), (0, 32)),
     "a convolution and what follows": (node("FusedConv", "x w b", "y", MS, activation="Relu"),
-                                       (1, 16, 5, 5), (32, 16, 3, 3), 32),
-    "a matrix": (node("MatMul", "x w", "y"), (2, 3, 64), (64, 80), 16),
-    "a vector and a matrix": (node("MatMul", "x w", "y"), (64,), (64, 80), 16),
+                                       (1, 16, 5, 5), (32, 16, 3, 3), (0, 32)),
+    "a matrix": (node("MatMul", "x w", "y"), (2, 3, 64), (64, 80), (1, 16)),
+    "a vector and a matrix": (node("MatMul", "x w", "y"), (64,), (64, 80), (1, 16)),
     "a matrix, transposed": (node("Gemm", "x w b", "y", transB=1, alpha=2.0, beta=0.5),
-                             (3, 64), (80, 64), 16),
-    "both transposed": (node("Gemm", "x w", "y", transB=1, transA=1), (64, 3), (80, 64), 16),
+                             (3, 64), (80, 64), (0, 16)),
+    "both transposed": (node("Gemm", "x w", "y", transB=1, transA=1), (64, 3), (80, 64), (0, 16)),
     "an older bias": (node("FusedGemm", "x w b", "y", MS, activation="Relu"), (3, 64), (64, 80),
-                      16),
-    "scaled": (node("FusedMatMul", "x w", "y", MS, alpha=4.0, transB=1), (3, 64), (80, 64), 16)}
+                      (1, 16)),
+    "scaled": (node("FusedMatMul", "x w", "y", MS, alpha=4.0, transB=1), (3, 64), (80, 64), (0, 16))}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_blocks_of_weights_change_no_result(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    call, shape, weights, width = CASES[case]
+    call, shape, weights, blocks = CASES[case]
     given = {"w": whole(*weights)}
     if len(call.input) > 2:
         given["b"] = whole(80 if len(weights) == 2 else weights[0])
@@ -71,7 +71,7 @@ def test_blocks_of_weights_change_no_result(case: str, monkeypatch: pytest.Monke
     model = loaded(monkeypatch, WIDE, [call], shape, given)
     np.testing.assert_array_equal(model([x])[0], wanted)
     held = model._graph.constants["w"]
-    assert [n for _, n in held._blocks] == [width]
+    assert [*held._blocks] == [blocks]
     assert held._tensor is None
     assert held._array is None
     np.testing.assert_array_equal(held.array, given["w"])
@@ -98,13 +98,14 @@ def test_other_weights_stay_as_they_are(call: Any, shape: tuple[int, ...],
 
 def test_weights_that_others_read_or_that_calls_replace_stay_as_they_are(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    w, x = whole(64, 64), whole(3, 64)
+    w, x = whole(64, 64), whole(64, 64)
     nodes = [node("MatMul", "x w", "h"), node("Gemm", "h w", "y", transB=1),
-             node("Relu", "w", "z")]
+             node("Add", "x w", "z")]
     for last, outputs in ((2, "y"), (3, "y z"), (1, "h w")):
-        model = loaded(monkeypatch, WIDE, nodes[:last], (3, 64), {"w": w}, outputs)
+        model = loaded(monkeypatch, WIDE, nodes[:last], (64, 64), {"w": w}, outputs)
         found = dict(zip(outputs.split(), model([x]), strict=True))
-        for name, wanted in {"h": x @ w, "y": x @ w @ w.T, "z": w * (w > 0), "w": w}.items():
+        assert last == 2 or model._graph.constants["w"]._blocks == {}
+        for name, wanted in {"h": x @ w, "y": x @ w @ w.T, "z": x + w, "w": w}.items():
             np.testing.assert_array_equal(found.get(name, wanted), wanted)
 
 
