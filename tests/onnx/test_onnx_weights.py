@@ -57,7 +57,8 @@ CASES: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...], tuple[int, int]]] 
     "both transposed": (node("Gemm", "x w", "y", transB=1, transA=1), (64, 3), (80, 64), (0, 16)),
     "an older bias": (node("FusedGemm", "x w b", "y", MS, activation="Relu"), (3, 64), (64, 80),
                       (1, 16)),
-    "scaled": (node("FusedMatMul", "x w", "y", MS, alpha=4.0, transB=1), (3, 64), (80, 64), (0, 16))}
+    "scaled": (node("FusedMatMul", "x w", "y", MS, alpha=4.0, transB=1), (3, 64), (80, 64),
+               (0, 16))}
 
 
 @pytest.mark.parametrize("case", CASES)
