@@ -374,7 +374,8 @@ def _convolved(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: An
     by one."""
     strides = options.get("strides") or [1]
     is_point = all(n == 1 for n in (*blocks.weights.shape[2:], *strides))
-    pixels = math.prod(x.shape[2:]) if is_point else -(-x.shape[-1] // strides[-1])
+    pixels = math.prod(x.shape[2:]) if is_point else \
+        -(-math.prod(x.shape[-1:]) // max(1, strides[-1]))
     weights = blocks.tensor(x.device) if pixels % blocks.lanes else \
         blocks.weights.tensor(x.device)
     return function(x, weights, *inputs[1:], **options)

@@ -123,3 +123,17 @@ def test_a_default_of_an_input_can_be_replaced(monkeypatch: pytest.MonkeyPatch) 
     model = lt.onnx.load(file)
     np.testing.assert_array_equal(model([x])[0], x @ w)
     np.testing.assert_array_equal(model({"x": x, "w": w + 1})[0], x @ (w + 1))
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((), [1, 1]), ((32, 9), [2, 2]),
+                                                ((1, 32, 9, 9), [0, 0])])
+def test_what_is_wrong_with_a_convolution_is_said_as_without_blocks(
+        shape: tuple[int, ...], strides: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    for target in (None, WIDE):
+        model = loaded(monkeypatch, target, [node("Conv", "x w", "y", strides=strides)], shape,
+                       {"w": whole(32, 32, 3, 3)})
+        with pytest.raises(lt.LazytenError) as error:
+            model([whole(*shape)])
+        told.append(str(error.value))
+    assert told[0] == told[1]
