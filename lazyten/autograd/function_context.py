@@ -11,7 +11,7 @@ from weakref import ref
 
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.forms import in_floats
-from lazyten.frontend.recorded.slots import templates_of
+from lazyten.frontend.recorded.slots import go_on_with, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.storage import tracing
@@ -67,6 +67,7 @@ class FunctionContext:
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        self._inputs: list[Tensor] = [in_floats(a) for a in args if isinstance(a, Tensor)]
         self._saved: list[_Saved | None] = []
         self._without_gradient: set[int] = set()
         self._dirty: set[int] = set()
@@ -95,6 +96,7 @@ class FunctionContext:
         leaf = (storage, storage.version) if parts.requires_grad and parts.is_leaf \
             and not parts._moves and tracing.active is None else None
         with enable_grad():
+            go_on_with(self._inputs)
             found = templates_of([parts])
         if found is None or self._frame is not None and self._frame() is not found[0]:
             return _Saved(parts.node, t.device, t.requires_grad, False, is_complex, leaf)

@@ -97,8 +97,8 @@ class Frame:
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_given", "_leaf_ids", "_memory",
-                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooks", "is_resumed",
-                 "is_step", "is_written", "latest", "leaf_numbers", "lifted", "limit", "made",
+                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooks", "is_freed",
+                 "is_resumed", "is_step", "is_written", "latest", "leaf_numbers", "lifted", "limit", "made",
                  "mark", "number", "realized", "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
@@ -119,7 +119,7 @@ class Frame:
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
         self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
-        self.is_step = self.is_written = False
+        self.is_step = self.is_written = self.is_freed = False
         self.leaf_numbers: dict[Any, int | None] = {None: None}
         self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
@@ -423,14 +423,15 @@ _REFERENCES = _references()
 
 class _Here(local):
     """Of each thread. current: the frame that is recorded in; others: those that other devices go
-    on with. first_serial: while an operation is recorded, that of the first storage which it made.
+    on with; left: of each device the last whose values were computed. first_serial: while an operation is recorded, that of the first storage which it made.
     turn: a number that is another after each look at a value, and after each step of training; cut:
     the last turn in which so much was recorded that it was computed though nobody looked.
     walks: whether the operation goes through what its operands are computed by, as gradients do."""
 
     def __init__(self) -> None:
-        self.current: Callable[[], Frame | None] = _nothing
+        self.current: Callable[[], Frame | None] = nothing
         self.others: dict[str, Callable[[], Frame | None]] = {}
+        self.left: dict[str, Callable[[], Frame | None]] = {}
         self.first_serial: int | None = None
         self.turn, self.cut = next(_turns), 0
         self.draws: list[Any] = []
@@ -439,7 +440,8 @@ class _Here(local):
         self.pull_back: Callable[[Node, Node], Sequence[Node | None]] | None = None
 
 
-def _nothing() -> None:
+def nothing() -> None:
+    """No frame."""
     return None
 
 
@@ -464,7 +466,7 @@ def under_way(device: str) -> Frame | None:
     """The frame that a device's operations are recorded in."""
     frame = here.current()
     return frame if frame is not None and frame.device == device \
-        else here.others.get(device, _nothing)()
+        else here.others.get(device, nothing)()
 
 
 def all_under_way() -> list[Frame]:
@@ -490,9 +492,10 @@ def looked() -> None:
 
 def end(frame: Frame) -> None:
     """Record no more in this frame, if that was so."""
+    here.left[frame.device] = frame.mark
     if here.current() is frame:
-        here.current = _nothing
-    elif here.others.get(frame.device, _nothing)() is frame:
+        here.current = nothing
+    elif here.others.get(frame.device, nothing)() is frame:
         del here.others[frame.device]
 
 

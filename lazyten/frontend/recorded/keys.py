@@ -23,10 +23,10 @@ from lazyten.ir.number_tape import NUMPY
 from lazyten.ir.ops import Op
 from lazyten.storage import levels, tracing
 from lazyten.storage.deferred import Deferred, known_again, known_template
-from lazyten.storage.frames import Frame, go_on, here, under_way
+from lazyten.storage.frames import Frame, go_on, here, nothing, under_way
 from lazyten.storage.placement import Device, default_device
 from lazyten.support import grad_mode
-from lazyten.support.location import is_our_class
+from lazyten.support.location import is_our_class, user_place
 
 LONGEST = 64
 """A longer list among the arguments is not looked up, but for one of tensors."""
@@ -120,8 +120,19 @@ def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Handle[Any]]
 
 def begun(device: str) -> Frame:
     """The frame of a device that is under way, or a new one."""
-    frame = under_way(device) or Frame(device)
+    frame = under_way(device) or _unfinished(device) or Frame(device)
     go_on(frame)
+    return frame
+
+
+def _unfinished(device: str) -> Frame | None:
+    """The last frame, if somebody has looked at a value in the middle of it: it has rules for
+    gradients that belong to it, and what these are of is there. What begins at its first line is
+    another turn of a loop."""
+    frame = here.left.pop(device, nothing)()
+    if frame is None or not frame.rules or frame.is_freed or frame_runs.is_over(frame) \
+            or frame.base == user_place():
+        return None
     return frame
 
 

@@ -41,6 +41,13 @@ def templates_of(tensors: Sequence[Handle[Any]]) -> tuple[Frame, list[Node]] | N
     return None  # (a frame that has ended meanwhile is followed by another)
 
 
+def go_on_with(tensors: Sequence[Handle[Any]]) -> None:
+    """Record in the frame that the graph of one of these is known in, if none is under way: what
+    belongs to their gradients is to be there, too."""
+    if tensors and is_on() and here.current() is None:
+        frame_for(tuple(tensors), {})
+
+
 def watched(frame: Frame) -> Hashable:
     """Which gradients hooks are called with in a frame; None if it does not know one of them."""
     if not frame.hooks and not hooks.were_registered():
