@@ -32,6 +32,8 @@ LONGEST = 1000
 """Graphs of more nodes stay over real memory: to lift them again in each frame would take ever more
 time where a value is made of the last step's, and keeps the graph of all."""
 _rules: dict[Hashable, Any] = {}
+carried: Remembered[bool] = Remembered(1024, 1024)
+"""Where frames began whose values, with rules that belong to them, were asked for in others."""
 _unsayable: WeakSet[Node] = WeakSet()
 """Graphs that hold what no template can."""
 
@@ -62,6 +64,8 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
     template = None if own is None else _from_another(storage, own, frame)
     if template is not None:
         return template
+    if own is not None and own.rules:
+        carried.add(own.base, True)
     node = storage._node
     template = lifted(node, frame)
     if template is None or not know(storage, frame, node, template):
@@ -99,7 +103,8 @@ _copies: Remembered[_Copy] = Remembered(4096, 1024)
 
 
 def forget() -> None:
-    """Forget what templates were in other frames."""
+    """Forget what came from one frame to another."""
+    carried.clear()
     _reads.clear()
     _copies.clear()
 

@@ -37,9 +37,9 @@ def test_steps_do_what_they_do_where_nothing_is_looked_up(how: str) -> None:
     assert_alike(logged(lt, how), expected, rel=1e-12, abs=1e-15)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("how", ["plain", "looks", "several", "twice", "evaluated",
-                                 "checkpointed", "hooked", "leaf hooked"])
+@pytest.mark.few(7)
+@pytest.mark.parametrize("how", ["plain", "looks", "looks first", "carried", "several", "twice",
+                                 "evaluated", "checkpointed", "hooked", "leaf hooked"])
 def test_a_known_step_works_out_no_node(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     work_out = node.shape_of
