@@ -194,7 +194,7 @@ def _bound(frame: Frame) -> None:
         for first in range(0, len(pending), BATCH):
             compute(frame, pending[first:first + BATCH])
     end(frame)
-    here.cut = turn
+    here.cut, here.is_cut = turn, True
     Frame.cut_off += Frame.usual_limit
 
 
@@ -301,7 +301,11 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     if segment.graph is None:
         segment.line.requests += 1
     if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
-        return segment.run_once([*frame.sources, *realized.values()])
+        sources = [*frame.sources, *realized.values()]
+        if not frame.is_rest:
+            return segment.run_once(sources)
+        with by_nobody():  # as the pieces of the loop before it
+            return segment.run_once(sources)
     nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)
     ready = segment.ready
     if ready is not None:

@@ -131,6 +131,7 @@ def _unfinished(device: str) -> Frame | None:
     another turn of a loop, to which such values may be carried on."""
     frame = here.left.pop(device, nothing)()
     if frame is None or not frame.rules or frame.is_freed or frame_runs.is_over(frame) \
+            or frame.thread != get_ident() \
             or frame.base == user_place() and not carried.get(frame.base):
         return None
     return frame
