@@ -67,25 +67,25 @@ def test_a_loop_that_begins_with_what_it_carries_on_is_one_step(
     made: list[int] = []
     work_out = node.shape_of
     monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
-    w = lt.tensor([0.5, -1.0], dtype=lt.float64, requires_grad=True)
+    weights = np.array([0.5, -1.0])
+    w = lt.tensor(weights, requires_grad=True)
     data = [lt.tensor([1.0, float(k)], dtype=lt.float64).realize() for k in range(4)]
     counts = []
-    for _ in range(8):
+    for _ in range(9):
         made.clear()
         h = lt.tensor([0.0, 0.0], dtype=lt.float64)
         value, slope = np.zeros(2), np.zeros(2)
         for k, row in enumerate(data):
             h = (Square.apply(w * row) + 0.5 * h).tanh()
             assert h.sum().item() < 10
-            given = np.array([1.0, k])
-            value, inner = np.tanh((w.tolist() * given) ** 2 + 0.5 * value), slope
-            slope = (1 - value ** 2) * (2 * w.numpy() * given ** 2 + 0.5 * inner)
+            value = np.tanh((weights * [1.0, k]) ** 2 + 0.5 * value)
+            slope = (1 - value ** 2) * (2 * weights * [1.0, k ** 2] + 0.5 * slope)
         h.sum().backward()
         assert w.grad is not None
         np.testing.assert_allclose(w.grad.numpy(), slope)
         w.grad = None
         counts.append(len(made))
-    assert max(counts[4:]) <= 4, counts
+    assert max(counts[6:]) <= 4, counts
 
 
 def test_a_function_that_is_never_differentiated_leaves_no_memory() -> None:
