@@ -15,7 +15,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.keywords import MemoryFormat
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.recorded.cuts import Cut
-from lazyten.frontend.recorded.lifting import carried, lift
+from lazyten.frontend.recorded.lifting import going_on, lift
 from lazyten.frontend.recorded.regions import Region, compute_pending
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
@@ -127,12 +127,10 @@ def begun(device: str) -> Frame:
 
 def _unfinished(device: str) -> Frame | None:
     """The last frame, if somebody has looked at a value in the middle of it: it has rules for
-    gradients that belong to it, and what these are of is there. What begins at its first line is
-    another turn of a loop, to which such values may be carried on."""
-    frame = here.left.pop(device, nothing)()
+    gradients that belong to it, and a frame that began at this place needed what these are of."""
+    frame = here.left.get(device, nothing)()
     if frame is None or not frame.rules or frame.is_freed or frame_runs.is_over(frame) \
-            or frame.thread != get_ident() \
-            or frame.base == user_place() and not carried.get(frame.base):
+            or frame.thread != get_ident() or not going_on.get(user_place()):
         return None
     return frame
 

@@ -32,8 +32,8 @@ LONGEST = 1000
 """Graphs of more nodes stay over real memory: to lift them again in each frame would take ever more
 time where a value is made of the last step's, and keeps the graph of all."""
 _rules: dict[Hashable, Any] = {}
-carried: Remembered[bool] = Remembered(1024, 1024)
-"""Where frames began whose values, with rules that belong to them, were asked for in others."""
+going_on: Remembered[bool] = Remembered(1024, 1024)
+"""Where frames began that asked for values of another which has rules that belong to it."""
 _unsayable: WeakSet[Node] = WeakSet()
 """Graphs that hold what no template can."""
 
@@ -65,7 +65,7 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
     if template is not None:
         return template
     if own is not None and own.rules:
-        carried.add(own.base, True)
+        going_on.add(frame.base, True)
     node = storage._node
     template = lifted(node, frame)
     if template is None or not know(storage, frame, node, template):
@@ -104,7 +104,7 @@ _copies: Remembered[_Copy] = Remembered(4096, 1024)
 
 def forget() -> None:
     """Forget what came from one frame to another."""
-    carried.clear()
+    going_on.clear()
     _reads.clear()
     _copies.clear()
 
