@@ -93,8 +93,9 @@ class FunctionContext:
 
     def _go_on(self) -> None:
         """Record in the frame that knows the inputs, if forward() has looked at a value, and what
-        came after that has begun another."""
-        if here.current() is not self._before():
+        came after that may have begun another."""
+        current = here.current()
+        if current is None or current is not self._before():
             go_on_with(self._inputs)
 
     def _kept(self, t: Tensor) -> _Saved:

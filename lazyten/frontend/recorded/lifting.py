@@ -98,8 +98,8 @@ class _Copy(NamedTuple):
     differentiable: Sequence[tuple[Node, Node]]
 
 
-_reads: Remembered[_Reads] = Remembered(1024, 1024)
-_copies: Remembered[_Copy] = Remembered(4096, 1024)
+_reads: Remembered[_Reads] = Remembered(512, 128)
+_copies: Remembered[_Copy] = Remembered(512, 128)
 
 
 def forget() -> None:
