@@ -85,6 +85,9 @@ class Function:
                   for a in args if flows and isinstance(a, Tensor)]
         with no_grad():
             result = _called(cls, ctx, args)
+        if flows:
+            ctx._go_on()
+        ctx._inputs.clear()
         if not flows:
             return result
         outputs = list(result) if isinstance(result, tuple) else [result]

@@ -11,12 +11,12 @@ from weakref import ref
 
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.forms import in_floats
-from lazyten.frontend.recorded.slots import templates_of
+from lazyten.frontend.recorded.slots import go_on_with, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.storage import tracing
 from lazyten.storage.deferred import deferred
-from lazyten.storage.frames import Frame
+from lazyten.storage.frames import Frame, here
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad
@@ -67,6 +67,8 @@ class FunctionContext:
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        self._inputs: list[Tensor] = [in_floats(a) for a in args if isinstance(a, Tensor)]
+        self._before = here.current
         self._saved: list[_Saved | None] = []
         self._without_gradient: set[int] = set()
         self._dirty: set[int] = set()
@@ -89,12 +91,20 @@ class FunctionContext:
         """What PyTorch's jvp() asks for; here forward mode goes by backward(), so nothing is kept.
         """
 
+    def _go_on(self) -> None:
+        """Record in the frame that knows the inputs, if forward() has looked at a value, and what
+        came after that may have begun another."""
+        current = here.current()
+        if current is None or current is not self._before():
+            go_on_with(self._inputs)
+
     def _kept(self, t: Tensor) -> _Saved:
         parts, is_complex = in_floats(t), isinstance(t, ComplexTensor)
         storage = parts._storage
         leaf = (storage, storage.version) if parts.requires_grad and parts.is_leaf \
             and not parts._moves and tracing.active is None else None
         with enable_grad():
+            self._go_on()
             found = templates_of([parts])
         if found is None or self._frame is not None and self._frame() is not found[0]:
             return _Saved(parts.node, t.device, t.requires_grad, False, is_complex, leaf)
@@ -166,7 +176,7 @@ class WholeContext(FunctionContext):
         super().__init__(())
         self.needs_input_grad = ctx.needs_input_grad
         self._noted: tuple[Tensor | None, ...] = ()
-        self._before = set(vars(self))
+        self._names = set(vars(self))
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors."""
@@ -176,7 +186,7 @@ class WholeContext(FunctionContext):
         """Leave the same in the context of a call for one example. one: makes a tensor of all
         examples that of one."""
         ctx.save_for_backward(*[one(t) for t in self._noted])
-        for name in set(vars(self)) - self._before - {"_before"}:
+        for name in set(vars(self)) - self._names - {"_names"}:
             setattr(ctx, name, getattr(self, name))
 
 

@@ -207,6 +207,7 @@ CASES: dict[str, Callable[[], Any]] = {
                           lambda i: v.__setitem__(0, i)),
     "numpy": lambda: (v := np.ones(4), lambda x: x * float(v[1]), set_item(v, 1)),
     "large numpy": lambda: (v := np.ones(30000), lambda x: x * float(v[9]), set_item(v, 9)),
+    "largest numpy": lambda: (v := np.ones(2 ** 20 + 1), lambda x: x * float(v[9]), set_item(v, 9)),
     "numpy objects": lambda: (v := np.array([1, 2], object), lambda x: x * v[0], set_item(v, 0)),
     "attribute": lambda: (o := Plain(), lambda x: x * o.k, set_k(o)),
     "class": lambda: (lambda x: x * Plain.k, set_k(Plain)),
