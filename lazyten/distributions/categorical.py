@@ -123,6 +123,11 @@ class OfCategorical(Distribution):
         return made
 
     @property
+    def param_shape(self) -> Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
+
+    @property
     def probs(self) -> Tensor:
         """The probabilities."""
         return self._categorical.probs

@@ -56,8 +56,9 @@ SAME: dict[str, str] = {
         fishersnedecor generalized_pareto geometric gumbel half_cauchy half_normal independent
         inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
         lowrank_multivariate_normal mixture_same_family multinomial
-        negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli
-        relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart"""),
+        negative_binomial normal one_hot_categorical pareto poisson studentT
+        transformed_distribution uniform von_mises weibull wishart"""),
+    **_below("distributions", "relaxed_bernoulli relaxed_categorical", "distributions.relaxed"),
     "distributions.constraint_registry": "distributions.transforms",
     "distributions.utils": "distributions.distribution",
     **_below("nn.modules", """adaptive channelshuffle container fold pixelshuffle rnn
