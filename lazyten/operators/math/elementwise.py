@@ -194,8 +194,10 @@ def true_divide(a: Operand, b: Operand) -> Node:
 
 
 def floor_divide(a: Operand, b: Operand) -> Node:
-    """The greatest whole number <= a / b; of integers by 0, 0."""
+    """The greatest whole number <= a / b; of integers by 0, 0. ArgumentError for integers by the
+    number 0."""
     dtype = result_type([a, b], "floor_divide")
+    _check_divisor("floor_divide", dtype, b)
     if _would_be_rounded(dtype, a, b):
         return together("floor_divide", floor_divide, a, b)
     return _apply(Op.IDIV, "floor_divide", [a, b], dtype)
@@ -210,13 +212,15 @@ def _would_be_rounded(dtype: DType, *operands: Operand) -> bool:
 
 
 def remainder(a: Operand, b: Operand) -> Node:
-    """a - floor_divide(a, b) * b: the sign of b; of integers by 0, 0."""
+    """a - floor_divide(a, b) * b: the sign of b; of integers by 0, 0. ArgumentError for integers by
+    the number 0."""
+    _check_divisor("remainder", result_type([a, b], "remainder"), b)
     return _apply(Op.MOD, "remainder", [a, b])
 
 
 def power(a: Operand, b: Operand) -> Node:
     """a ** b; of integers modulo 2**bits, where a negative b gives 0 but for a = 1 and a = -1.
-    ArgumentError for a number b that the integers' type does not hold."""
+    ArgumentError for a number b that is negative, or that the integers' type does not hold."""
     if not isinstance(b, Node):
         _check_exponent(result_type([a, b], "pow"), b)
     if isinstance(a, Node) and not isinstance(b, Node) and b == 2 and (
@@ -230,6 +234,15 @@ def _check_exponent(dtype: DType, b: Scalar) -> None:
     if dtype.is_int and not dtype.min <= b <= dtype.max:
         raise ArgumentError(f"pow of {dtype.name} by {b}: the exponent does not fit in that type; "
                             f"convert to a wider one first")
+    if dtype.is_int and b < 0:
+        raise ArgumentError(f"pow of {dtype.name} by {b}: integers have no negative powers that "
+                            f"are integers; convert with .float(), or give {float(b)}")
+
+
+def _check_divisor(operation: str, dtype: DType, b: Operand) -> None:
+    if dtype.is_int and not isinstance(b, Node) and b == 0:
+        raise ArgumentError(f"{operation} of {dtype.name} by 0: integers have no infinity; divide "
+                            f"by another number, or convert with .float()")
 
 
 def exponent(x: Scalar) -> Scalar:
