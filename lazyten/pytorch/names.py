@@ -55,7 +55,6 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"cond|while_loop", _PYTHON),
     (r"\w*Type|Script\w+|Graph\w*|Argument(Spec)?|CompilationUnit|FunctionSchema|(import|parse|merge)_\w+",
      _SCRIPT),
-    (r"share_memory_|is_shared", "tensors are not shared between processes; send x.numpy()"),
     (r"Stream|Event", "launches on other streams are not to be had; lazyten orders its own"),
     (r"to_mkldnn", "lazyten lays tensors out for each kernel itself"),
 )
@@ -77,9 +76,9 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 TENSOR_METHODS = (
     "_base", "_is_view", "chalf", "dequantize", "eig", "imag", "int_repr",
-    "is_shared", "lstsq", "q_per_channel_axis", "q_per_channel_scales",
+    "lstsq", "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "resize_as_sparse_",
-    "share_memory_", "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",
+    "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",
     "sspaddmm", "storage_type", "symeig", "to_mkldnn", "to_sparse_bsc",
     "to_sparse_bsr")
 """Methods of PyTorch's tensors that lazyten's lack for a reason."""
