@@ -120,6 +120,9 @@ SHAPES = [
         A, "floor_divide", ("int64", "0"), "convert with .float()"),
     Bad("the rest of integers divided by the number 0", lambda t: t.i.remainder(0),
         A, "remainder", ("int64", "0"), "convert with .float()"),
+    Bad("a view in another type under vmap", lambda t: lt.func.vmap(
+        lambda x: x.view(lt.int32))(t.f), lt.TransformError, "view", ("float32", "int32"),
+        "bitcast()"),
     Bad("cartesian_prod of a matrix", lambda t: lt.cartesian_prod(t.f),
         S, "cartesian_prod", ("(2, 3)",), "give vectors"),
     Bad("mul by a list that is not a rectangle", lambda t: t.f * [[1, 2], [3]],
