@@ -240,7 +240,8 @@ class ExponentialFamily(Distribution):
             at = tuple(x.detach().requires_grad_() if not x.requires_grad else x
                        for x in self._natural_params)
             normalizer = self._log_normalizer(*at)
-            return at, normalizer, grad(normalizer.sum(), at, create_graph=True)
+            means = grad(normalizer.sum(), at, create_graph=True)
+            return at, normalizer, tuple([mean for mean in means if mean is not None])
 
     def entropy(self) -> Tensor:
         at, normalizer, means = self._mean_statistics()

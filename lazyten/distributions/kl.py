@@ -91,7 +91,7 @@ def _wisharts(p: Wishart, q: Wishart) -> Tensor:
                             f"{q.event_shape}: they must be equal")
     trace = p.df * solve_lower(q.scale_tril, p.scale_tril).square().sum((-2, -1))
     mean_log = (q.df - p._event_shape[0] - 1) / 2 * p._mean_log_determinant() - trace / 2 \
-        - q._log_normalizer()
+        - q._log_constant()
     return -p.entropy() - mean_log
 
 

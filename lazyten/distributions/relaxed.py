@@ -18,7 +18,7 @@ from lazyten.distributions.distribution import (
     uniform_like,
 )
 from lazyten.distributions.transformed import TransformedDistribution
-from lazyten.distributions.transforms import ExpTransform, SigmoidTransform
+from lazyten.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import logsigmoid
@@ -50,35 +50,6 @@ class LogitRelaxedBernoulli(OfTwo):
         return _log(self.temperature) + logsigmoid(gap) + logsigmoid(-gap)
 
 
-class RelaxedBernoulli(TransformedDistribution):
-    """Between 0 and 1, the nearer to either the lower the temperature: what gradients flow through
-    in place of a Bernoulli variable (C. Maddison et al., E. Jang et al., 2017)."""
-
-    arg_constraints = OfTwo.arg_constraints
-    support: Constraint = constraints.unit_interval
-    base_dist: LogitRelaxedBernoulli
-
-    def __init__(self, temperature: Tensor | float, probs: Any = None, logits: Any = None,
-                 validate_args: bool | None = None) -> None:
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits, validate_args),
-                         SigmoidTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Tensor | float:
-        """How far from 0 and 1 values are."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        """How likely 1 is at the temperature 0."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """log(probs / (1 - probs))."""
-        return self.base_dist.logits
-
-
 class ExpRelaxedCategorical(OfCategorical):
     """Logs of a RelaxedOneHotCategorical's values, which numbers too small for these have, too."""
 
@@ -104,21 +75,21 @@ class ExpRelaxedCategorical(OfCategorical):
         return score + math.lgamma(count) + (count - 1) * _log(self.temperature)
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
-    """Probabilities, nearer to one 1 and zeros the lower the temperature: the Gumbel softmax."""
+class _Relaxed(TransformedDistribution):
+    """What is a transform of its logs, which say all else."""
 
-    arg_constraints = OfCategorical.arg_constraints
-    support: Constraint = constraints.simplex
-    base_dist: ExpRelaxedCategorical
+    base_dist: LogitRelaxedBernoulli | ExpRelaxedCategorical
+    _of_logs: Callable[..., LogitRelaxedBernoulli | ExpRelaxedCategorical]
+    _transform: type[Transform]
 
     def __init__(self, temperature: Tensor | float, probs: Any = None, logits: Any = None,
                  validate_args: bool | None = None) -> None:
-        super().__init__(ExpRelaxedCategorical(temperature, probs, logits, validate_args),
-                         ExpTransform(), validate_args)
+        super().__init__(self._of_logs(temperature, probs, logits, validate_args),
+                         self._transform(), validate_args)
 
     @property
     def temperature(self) -> Tensor | float:
-        """How far from a single 1 values are."""
+        """How far from what they stand for values are."""
         return self.base_dist.temperature
 
     @property
@@ -128,8 +99,25 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     @property
     def logits(self) -> Tensor:
-        """Logs of the probabilities."""
+        """Logs of the probabilities, or of their ratio to those of the other value."""
         return self.base_dist.logits
+
+
+class RelaxedBernoulli(_Relaxed):
+    """Between 0 and 1, the nearer to either the lower the temperature: what gradients flow through
+    in place of a Bernoulli variable (C. Maddison et al., E. Jang et al., 2017)."""
+
+    arg_constraints = OfTwo.arg_constraints
+    support: Constraint = constraints.unit_interval
+    _of_logs, _transform = LogitRelaxedBernoulli, SigmoidTransform
+
+
+class RelaxedOneHotCategorical(_Relaxed):
+    """Probabilities, nearer to one 1 and zeros the lower the temperature: the Gumbel softmax."""
+
+    arg_constraints = OfCategorical.arg_constraints
+    support: Constraint = constraints.simplex
+    _of_logs, _transform = ExpRelaxedCategorical, ExpTransform
 
 
 def _log(temperature: Tensor | float) -> Tensor | float:

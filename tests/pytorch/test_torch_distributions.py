@@ -387,7 +387,7 @@ def test_a_mixtures_values_are_checked_against_all_its_components() -> None:
 
 def of_edges(library: Any, name: str) -> list[np.ndarray]:
     """Densities and their slopes where samples come to lie that are rounded to an edge."""
-    with_type = {"dtype": library.float32, **({} if library is torch else {"device": "interpreter"})}
+    with_type = {**Library(library).where, "dtype": library.float32}
     D, x = library.distributions, library.tensor([0.0, 1.0, 0.5], **with_type)
     p = library.tensor(0.3, requires_grad=True, **with_type)
     if name == "Pareto":

@@ -248,7 +248,8 @@ class MetadataMethods(TensorCore[Tensor]):
         where memory is not the host's."""
         storage = _computed(self, "share_memory_")
         if not self.is_shared() and storage.node.numel:
-            values = storage.buffer and storage.buffer.view()
+            buffer = storage.buffer
+            values = None if buffer is None else buffer.view()
             if values is None:
                 raise DeviceError(f"share_memory_: memory of '{self.device}' is not the host's, "
                                   f"which processes share; move the tensor with .cpu()")
