@@ -411,11 +411,12 @@ def test_nothing_is_below_the_bound_of_a_generalized_pareto() -> None:
     assert made.cdf(lt.tensor(3.0)).item() > 0.5
 
 
-def exponential_family(library: Any) -> type[Any]:
-    """Gamma variables as a user's own exponential family."""
+def exponential_family(library: Any, carried: float = 0.0) -> type[Any]:
+    """Gamma variables as a user's own exponential family. carried: the mean of what their density
+    has besides."""
     class Mine(library.distributions.ExponentialFamily):  # type: ignore[misc]
         arg_constraints: dict[str, Any] = {}  # noqa: RUF012
-        _mean_carrier_measure = 0
+        _mean_carrier_measure = carried
 
         def __init__(self, concentration: Any, rate: Any) -> None:
             self.concentration, self.rate = concentration, rate
@@ -443,6 +444,9 @@ def test_an_exponential_family_of_ones_own_has_entropy_and_divergence() -> None:
         found.append([x.detach().numpy() for x in (divergence, entropy, *grads)])
     for mine, known in zip(*found, strict=True):
         np.testing.assert_allclose(mine, known, rtol=1e-9)
+    carrying = [exponential_family(T, 0.75)(*two[:2]).entropy() for T, two in
+                ((lt, given), (torch, other))]
+    np.testing.assert_allclose(*[x.detach().numpy() for x in carrying], rtol=1e-9)
     Family = exponential_family(torch)
     p, q = Family(*other[:2]), Family(*other[2:])
     torchs = torch.distributions.kl_divergence(p, q), p.entropy()

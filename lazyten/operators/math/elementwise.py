@@ -194,10 +194,8 @@ def true_divide(a: Operand, b: Operand) -> Node:
 
 
 def floor_divide(a: Operand, b: Operand) -> Node:
-    """The greatest whole number <= a / b; of integers by 0, 0. ArgumentError for integers by the
-    number 0."""
+    """The greatest whole number <= a / b; of integers by 0, 0."""
     dtype = result_type([a, b], "floor_divide")
-    _check_divisor("floor_divide", dtype, b)
     if _would_be_rounded(dtype, a, b):
         return together("floor_divide", floor_divide, a, b)
     return _apply(Op.IDIV, "floor_divide", [a, b], dtype)
@@ -212,9 +210,7 @@ def _would_be_rounded(dtype: DType, *operands: Operand) -> bool:
 
 
 def remainder(a: Operand, b: Operand) -> Node:
-    """a - floor_divide(a, b) * b: the sign of b; of integers by 0, 0. ArgumentError for integers by
-    the number 0."""
-    _check_divisor("remainder", result_type([a, b], "remainder"), b)
+    """a - floor_divide(a, b) * b: the sign of b; of integers by 0, 0."""
     return _apply(Op.MOD, "remainder", [a, b])
 
 
@@ -237,12 +233,6 @@ def _check_exponent(dtype: DType, b: Scalar) -> None:
     if dtype.is_int and b < 0:
         raise ArgumentError(f"pow of {dtype.name} by {b}: integers have no negative powers that "
                             f"are integers; convert with .float(), or give {float(b)}")
-
-
-def _check_divisor(operation: str, dtype: DType, b: Operand) -> None:
-    if dtype.is_int and not isinstance(b, Node) and b == 0:
-        raise ArgumentError(f"{operation} of {dtype.name} by 0: integers have no infinity; divide "
-                            f"by another number, or convert with .float()")
 
 
 def exponent(x: Scalar) -> Scalar:
