@@ -20,6 +20,7 @@ from lazyten.storage.frames import Frame, here
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad
+from lazyten.support.trees import Branch, flatten, unflatten
 
 
 class _Saved(NamedTuple):
@@ -70,6 +71,7 @@ class FunctionContext:
         self._inputs: list[Tensor] = [in_floats(a) for a in args if isinstance(a, Tensor)]
         self._before = here.current
         self._saved: list[_Saved | None] = []
+        self._structure: Branch | None = None
         self._without_gradient: set[int] = set()
         self._dirty: set[int] = set()
         self._materialize = True
@@ -77,15 +79,16 @@ class FunctionContext:
         self._outputs: Outputs | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward(), with the values they have now. What is no tensor is left out
-        if no gradient is wanted, and else a DTypeError."""
+        """Keep tensors for backward(), with the values they have now; of sparse ones what they
+        hold. What is no tensor is left out if no gradient is wanted, and else a DTypeError."""
         if not any(self.needs_input_grad):
             tensors = tuple(t if isinstance(t, Tensor) else None for t in tensors)
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
                 raise DTypeError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
                                  f"attribute of ctx")
-        self._saved = [None if t is None else self._kept(t) for t in tensors]
+        parts, self._structure = flatten(tensors)
+        self._saved = [None if t is None else self._kept(t) for t in parts]
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """What PyTorch's jvp() asks for; here forward mode goes by backward(), so nothing is kept.
@@ -115,8 +118,11 @@ class FunctionContext:
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What save_for_backward() was given."""
-        return tuple([None if s is None else shown(self._tensor(s), s.is_complex)
-                      for s in self._saved])
+        if self._structure is None:
+            return ()
+        parts = [None if s is None else shown(self._tensor(s), s.is_complex) for s in self._saved]
+        given: tuple[Tensor | None, ...] = unflatten(iter(parts), self._structure)
+        return given
 
     def _tensor(self, saved: _Saved) -> Tensor:
         """A new tensor of what was saved, of pairs if it was complex; an output has its gradient,

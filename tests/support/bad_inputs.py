@@ -114,6 +114,17 @@ G, A, W, V = lt.GradientError, lt.ArgumentError, lt.StateError, lt.DeviceError
 SHAPES = [
     Bad("add of shapes that do not broadcast", lambda t: t.f + lt.ones(2, 4),
         S, "add", ("(2, 3)", "(2, 4)", "axis -1", "3 and 4"), "must be equal"),
+    Bad("integers by a negative number as exponent", lambda t: t.i ** -1,
+        A, "pow", ("int64", "-1"), "convert with .float()"),
+    Bad("integers divided by the number 0", lambda t: t.i // 0,
+        A, "floor_divide", ("int64", "0"), "convert with .float()"),
+    Bad("the rest of integers divided by the number 0", lambda t: t.i.remainder(0),
+        A, "remainder", ("int64", "0"), "convert with .float()"),
+    Bad("a view in another type under vmap", lambda t: lt.func.vmap(
+        lambda x: x.view(lt.int32))(t.f), lt.TransformError, "view", ("float32", "int32"),
+        "bitcast()"),
+    Bad("cartesian_prod of a matrix", lambda t: lt.cartesian_prod(t.f),
+        S, "cartesian_prod", ("(2, 3)",), "give vectors"),
     Bad("mul by a list that is not a rectangle", lambda t: t.f * [[1, 2], [3]],
         S, "tensor", ("[[1, 2], [3]]",), "need one length"),
     Bad("a jitted call of a list that contains itself", lambda t: lt.jit(len)(endless()),
