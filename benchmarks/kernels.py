@@ -128,8 +128,8 @@ def rows() -> Iterator[Row]:
         yield from kind(given)
 
 
-def measured(row: Row, clock: Callable[[], float]) -> tuple[float, float]:
-    """The least time of a call of lazyten and of PyTorch, by turns, in microseconds."""
+def measured(row: Row, clock: Callable[[], float], seconds: float = SECONDS) -> tuple[float, float]:
+    """The least time of a call of lazyten and of PyTorch, by turns for `seconds`, in microseconds."""
     import torch
     function = row.run  # not the row, whose arrays lt.jit would look through in each call
     run = lt.jit(lambda *inputs: function(lt, functional, *inputs))
@@ -140,7 +140,7 @@ def measured(row: Row, clock: Callable[[], float]) -> tuple[float, float]:
         lambda: run(*ours), lambda: function(torch, torch.nn.functional, *theirs)]
     check(row.name, *(call() for call in calls))
     times: tuple[list[float], list[float]] = ([], [])
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + seconds
     while len(times[0]) < LEAST_ROUNDS or time.perf_counter() < end:
         for call, taken in zip(calls, times, strict=True):
             start = clock()
