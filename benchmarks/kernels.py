@@ -129,7 +129,7 @@ def rows() -> Iterator[Row]:
 
 
 def measured(row: Row, clock: Callable[[], float], seconds: float = SECONDS) -> tuple[float, float]:
-    """The least time of a call of lazyten and of PyTorch, by turns for `seconds`, in microseconds."""
+    """The least time of a call of lazyten and of PyTorch, by turns for `seconds`, in us."""
     import torch
     function = row.run  # not the row, whose arrays lt.jit would look through in each call
     run = lt.jit(lambda *inputs: function(lt, functional, *inputs))

@@ -1,11 +1,11 @@
-"""Common operations at three sizes beside PyTorch, forward and backward: `python -m benchmarks.operations`.
+"""Common operations at three sizes beside PyTorch: `python -m benchmarks.operations`.
 
-Rows are expressions, which both frameworks run; lazyten's are jitted. As in kernels.py both run in one process
-by turns, a time is the least there was, and results are compared first. Backward rows have the gradients
-of the result's sum, weighted by its tanh, beside the forward pass.
+Rows are expressions, which both frameworks run; lazyten's are jitted. As in kernels.py both run in
+one process by turns, a time is the least there was, and results are compared first. Rows of `grad`
+have the gradients of the result's sum, weighted by its tanh, beside the forward pass.
 
     python -m benchmarks.operations 'conv|pool'     # rows whose names a pattern is found in
-    python -m benchmarks.operations --threads 2 --worse 1.3    # only rows of 1.3 times PyTorch's time and up
+    python -m benchmarks.operations --threads 2 --worse 1.3     # only those so much slower
 """
 from __future__ import annotations
 
@@ -32,33 +32,42 @@ ROWS: tuple[tuple[str, tuple[Shapes, ...]], ...] = (
     # products
     ("x @ y", (((7, 33), (33, 5)), ((65, 127), (127, 63)), ((300, 500), (500, 400)))),
     ("x @ y.mT", (((7, 33), (5, 33)), ((64, 784), (128, 784)), ((512, 512), (512, 512)))),
-    ("m.bmm(x, y)", (((10, 4, 4), (10, 4, 4)), ((64, 32, 48), (64, 48, 32)), ((32, 128, 64), (32, 64, 128)))),
+    ("m.bmm(x, y)",
+     (((10, 4, 4), (10, 4, 4)), ((64, 32, 48), (64, 48, 32)), ((32, 128, 64), (32, 64, 128)))),
     ("m.mv(x, y)", (((7, 33), (33,)), ((300, 500), (500,)), ((2000, 2000), (2000,)))),
     ("f.linear(x, y)", (((1, 64), (10, 64)), ((1, 1024), (1024, 1024)), ((128, 256), (512, 256)))),
     ("m.einsum('bij,bkj->bik', x, y)", (((3, 5, 7), (3, 6, 7)), ((16, 50, 64), (16, 50, 64)),
                                          ((8, 128, 512), (8, 256, 512)))),
-    ("m.einsum('bhid,bhjd->bhij', x, y).softmax(-1)", (((1, 2, 9, 8),) * 2, ((4, 4, 64, 32),) * 2,
-                                                        ((8, 8, 128, 64),) * 2)),
-    ("m.einsum('ij,kj->j', x, y)", (((7, 33), (9, 33)), ((100, 300), (200, 300)), ((1000, 500), (700, 500)))),
+    ("m.einsum('bhid,bhjd->bhij', x, y).softmax(-1)",
+     (((1, 2, 9, 8),) * 2, ((4, 4, 64, 32),) * 2, ((8, 8, 128, 64),) * 2)),
+    ("m.einsum('ij,kj->j', x, y)",
+     (((7, 33), (9, 33)), ((100, 300), (200, 300)), ((1000, 500), (700, 500)))),
     ("m.outer(x, y)", (((7,), (33,)), ((300,), (500,)), ((2000,), (1000,)))),
-    ("f.bilinear(x, x, y)", (((4, 5), (6, 5, 5)), ((32, 16), (20, 16, 16)), ((128, 32), (32, 32, 32)))),
+    ("f.bilinear(x, x, y)",
+     (((4, 5), (6, 5, 5)), ((32, 16), (20, 16, 16)), ((128, 32), (32, 32, 32)))),
     # convolutions
-    ("f.conv1d(x, y, padding=1)", (((2, 3, 50), (4, 3, 3)), ((8, 16, 500), (32, 16, 3)), ((16, 64, 1000), (64, 64, 3)))),
+    ("f.conv1d(x, y, padding=1)",
+     (((2, 3, 50), (4, 3, 3)), ((8, 16, 500), (32, 16, 3)), ((16, 64, 1000), (64, 64, 3)))),
     ("f.conv1d(x, y, stride=2, dilation=2)", (((2, 3, 50), (4, 3, 5)), ((8, 16, 500), (32, 16, 5)),
                                                ((16, 64, 1000), (64, 64, 5)))),
     ("f.conv2d(x, y)", (((2, 3, 17, 17), (5, 3, 3, 3)), ((8, 16, 28, 28), (32, 16, 5, 5)),
                          ((8, 64, 56, 56), (64, 64, 1, 1)))),
     ("f.conv2d(x, y, padding=1)", (((1, 1, 9, 9), (3, 1, 3, 3)), ((4, 3, 64, 64), (16, 3, 3, 3)),
                                     ((8, 64, 28, 28), (64, 64, 3, 3)))),
-    ("f.conv2d(x, y, stride=2, padding=3)", (((2, 3, 31, 31), (8, 3, 7, 7)), ((4, 3, 64, 64), (32, 3, 7, 7)),
+    ("f.conv2d(x, y, stride=2, padding=3)",
+     (((2, 3, 31, 31), (8, 3, 7, 7)), ((4, 3, 64, 64), (32, 3, 7, 7)),
                                               ((2, 3, 224, 224), (64, 3, 7, 7)))),
-    ("f.conv2d(x, y, padding=1, groups=x.shape[1])", (((2, 3, 17, 17), (3, 1, 3, 3)), ((8, 32, 28, 28), (32, 1, 3, 3)),
+    ("f.conv2d(x, y, padding=1, groups=x.shape[1])",
+     (((2, 3, 17, 17), (3, 1, 3, 3)), ((8, 32, 28, 28), (32, 1, 3, 3)),
                                                         ((8, 128, 28, 28), (128, 1, 3, 3)))),
-    ("f.conv2d(x, y, padding=1, groups=4)", (((2, 4, 9, 9), (8, 1, 3, 3)), ((4, 32, 28, 28), (32, 8, 3, 3)),
+    ("f.conv2d(x, y, padding=1, groups=4)",
+     (((2, 4, 9, 9), (8, 1, 3, 3)), ((4, 32, 28, 28), (32, 8, 3, 3)),
                                               ((8, 64, 28, 28), (128, 16, 3, 3)))),
-    ("f.conv3d(x, y, padding=1)", (((1, 2, 5, 6, 7), (3, 2, 3, 3, 3)), ((2, 8, 8, 16, 16), (8, 8, 3, 3, 3)),
+    ("f.conv3d(x, y, padding=1)",
+     (((1, 2, 5, 6, 7), (3, 2, 3, 3, 3)), ((2, 8, 8, 16, 16), (8, 8, 3, 3, 3)),
                                     ((2, 16, 16, 32, 32), (16, 16, 3, 3, 3)))),
-    ("f.conv_transpose2d(x, y, stride=2)", (((2, 3, 7, 7), (3, 5, 3, 3)), ((4, 16, 14, 14), (16, 8, 4, 4)),
+    ("f.conv_transpose2d(x, y, stride=2)",
+     (((2, 3, 7, 7), (3, 5, 3, 3)), ((4, 16, 14, 14), (16, 8, 4, 4)),
                                               ((8, 64, 28, 28), (64, 32, 2, 2)))),
     ("f.conv_transpose1d(x, y, stride=2)", (((2, 3, 17), (3, 5, 4)), ((4, 16, 200), (16, 8, 4)),
                                               ((8, 64, 500), (64, 32, 4)))),
@@ -91,10 +100,11 @@ ROWS: tuple[tuple[str, tuple[Shapes, ...]], ...] = (
     ("m.cdist(x, y)", (((7, 3), (9, 3)), ((100, 16), (200, 16)), ((500, 64), (500, 64)))),
     # elementwise
     *((f"f.{name}(x)", MATRICES) for name in (
-        "relu", "gelu", "silu", "elu", "softplus", "tanh", "sigmoid", "leaky_relu", "hardswish", "mish", "selu",
-        "logsigmoid")),
+        "relu", "gelu", "silu", "elu", "softplus", "tanh", "sigmoid", "leaky_relu", "hardswish",
+        "mish", "selu", "logsigmoid")),
     *((f"m.{name}(x)", MATRICES) for name in (
-        "exp", "sin", "erf", "abs", "round", "sign", "tan", "atan", "asinh", "lgamma", "expm1", "rsqrt", "frac")),
+        "exp", "sin", "erf", "abs", "round", "sign", "tan", "atan", "asinh", "lgamma", "expm1",
+        "rsqrt", "frac")),
     ("m.log1p(x * x)", MATRICES),
     ("m.pow(x.abs(), y)", PAIRS),
     ("m.atan2(x, y)", PAIRS),
@@ -111,9 +121,9 @@ ROWS: tuple[tuple[str, tuple[Shapes, ...]], ...] = (
     ("(x * 100).int() // ((y * 10).int().abs() + 1)", PAIRS),
     ("(x * 100).long() // ((y * 10).long().abs() + 1)", PAIRS),
     ("x.half() * 2", MATRICES),
-    ("x.bfloat16() * 2", MATRICES),
+    ("(x.bfloat16() * 2).float()", MATRICES),
     ("x.double().exp()", MATRICES),
-    ("x.to(m.uint8)", MATRICES),
+    ("x.abs().to(m.uint8)", MATRICES),
     # copies
     ("x.T.contiguous()", MATRICES),
     ("x.permute(0, 2, 3, 1).contiguous()", IMAGES),
@@ -195,12 +205,14 @@ ROWS: tuple[tuple[str, tuple[Shapes, ...]], ...] = (
 )
 """(expression of x, y and integers that index them, shapes of the inputs at three sizes)."""
 
-NO_GRADIENT = re.compile(r"round|sign\(|argm|argsort|long|int\(|one_hot|searchsorted|bucketize|histc|any\(|> 0\).sum"
-                         r"|uint8|half|bfloat|index_add|scatter|qr|lgamma|atan2|fmod|frac")
+NO_GRADIENT = re.compile(
+    r"round|sign\(|argm|argsort|long|int\(|one_hot|searchsorted|bucketize|histc|any\(|> 0\)|half"
+    r"|bfloat|uint8|index_add|scatter|qr|lgamma|atan2|fmod|frac")
+"""What has none, or none worth a row."""
 
 
 def inputs(text: str, shapes: Shapes) -> dict[str, np.ndarray[Any, Any]]:
-    """What an expression names: x and y of `shapes`, places i, j, k, l of x, a definite z, a grid g."""
+    """What an expression names: x and y of `shapes`, places i, j, k, l of x, definite z, grid g."""
     random = np.random.default_rng(0)
     x = random.standard_normal(shapes[0], np.float32)
     n, last = shapes[0][0], shapes[0][-1]
@@ -219,7 +231,7 @@ def inputs(text: str, shapes: Shapes) -> dict[str, np.ndarray[Any, Any]]:
 
 def forward(text: str, names: tuple[str, ...]) -> Callable[..., Any]:
     """The function of an expression: of a framework, its functions of networks, and inputs."""
-    function: Callable[..., Any] = eval(f"lambda m, f, {', '.join(names)}: {text}")  # noqa: S307
+    function: Callable[..., Any] = eval(f"lambda m, f, {', '.join(names)}: {text}")
     return function
 
 
@@ -257,7 +269,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="", help="rows whose names it is found in")
     parser.add_argument("--threads", type=int, default=1, help="for both (default: 1)")
-    parser.add_argument("--worse", type=float, default=0, help="print rows of this ratio and up alone")
+    parser.add_argument("--worse", type=float, default=0, help="print rows of this ratio and up")
     given = parser.parse_args()
     lt.set_num_threads(given.threads)
     torch.set_num_threads(given.threads)

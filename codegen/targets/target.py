@@ -31,8 +31,9 @@ class Target:
     compute. adds_pairs: whether an instruction multiplies integers of 16 bits and adds neighbouring
     products. masked_loads: whether instructions read and write those of neighbouring elements, of 4
     or 8 bytes, that a mask says, and no others. gathers: whether an instruction reads the lanes of
-    a vector, of 4 or 8 bytes each, from places of their own in less time than loads of each. fuses: whether an instruction multiplies and adds
-    with one rounding. dtypes: element types that kernels may use.
+    a vector, of 4 or 8 bytes each, from places of their own in less time than loads of each. fuses:
+    whether an instruction multiplies and adds with one rounding. dtypes: element types that
+    kernels may use.
     """
 
     name: str = "generic"

@@ -37,7 +37,7 @@ def check(outputs: Sequence[Node], values: Array, dtype: DType = dt.int32,
         np.testing.assert_array_equal(got.reshape(node.shape), expected, str(node))
 
 
-# ---- comparisons -----------------------------------------------------------------------------------
+# ---- comparisons ---------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype", [dt.int64, dt.int32, dt.int8, dt.uint8], ids=lambda t: t.name)
 def test_integers_are_between_any_two_limits(dtype: DType) -> None:

@@ -47,7 +47,7 @@ def test_means_of_rows_are_not_computed_again_for_each_sum_of_a_column() -> None
 
 
 def test_differences_of_all_rows_are_taken_again_rather_than_stored() -> None:
-    """By the distances and by both gradients: what they are of is small, and they are in float64."""
+    """By the distances and both gradients: what they are of is small, and they are float64."""
     x, y = (lt.rand(n, 16, device="cpu").realize().requires_grad_() for n in (60, 50))
     with watch_kernels() as kernels:
         lt.realize(*lt.autograd.grad(lt.cdist(x, y).square().sum(), (x, y)))
