@@ -9,15 +9,12 @@ have the gradients of the result's sum, weighted by its tanh, beside the forward
 """
 from __future__ import annotations
 
-import argparse
 import re
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-import lazyten as lt
 from benchmarks import kernels
 from benchmarks.kernels import Row
 
@@ -207,7 +204,7 @@ ROWS: tuple[tuple[str, tuple[Shapes, ...]], ...] = (
 
 NO_GRADIENT = re.compile(
     r"round|sign\(|argm|argsort|long|int\(|one_hot|searchsorted|bucketize|histc|any\(|> 0\)|half"
-    r"|bfloat|uint8|index_add|scatter|qr|lgamma|atan2|fmod|frac")
+    r"|bfloat|uint8|masked_fill|index_add|scatter|qr|lgamma|atan2|fmod|frac")
 """What has none, or none worth a row."""
 
 
@@ -263,28 +260,5 @@ def rows() -> Iterator[Row]:
                 yield Row(f"grad {label}", backward(text, names, floats), tuple(given.values()))
 
 
-def main() -> None:
-    """Print the table."""
-    import torch
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pattern", nargs="?", default="", help="rows whose names it is found in")
-    parser.add_argument("--threads", type=int, default=1, help="for both (default: 1)")
-    parser.add_argument("--worse", type=float, default=0, help="print rows of this ratio and up")
-    given = parser.parse_args()
-    lt.set_num_threads(given.threads)
-    torch.set_num_threads(given.threads)
-    clock = time.process_time if given.threads == 1 else time.perf_counter
-    print(f"{'least us':80}{'lazyten':>10}{'torch':>10}{'ratio':>8}")
-    for row in rows():
-        if re.search(given.pattern, row.name):
-            try:
-                ours, theirs = kernels.measured(row, clock, SECONDS)
-            except Exception as error:  # a row that fails is told of, others go on
-                print(f"{row.name:80} {type(error).__name__}: {str(error)[:300]}", flush=True)
-                continue
-            if ours >= given.worse * theirs:
-                print(f"{row.name:80}{ours:10.0f}{theirs:10.0f}{ours / theirs:8.2f}", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    kernels.main(rows(), __doc__, 80, SECONDS)
