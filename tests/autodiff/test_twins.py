@@ -162,6 +162,8 @@ MADE: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
     "vjp of autograd": lambda x: lt.autograd.functional.vjp(
         lambda v: v * v * x, ONES, ONES, create_graph=True)[1],
     "checkpoint": lambda x: lt.checkpoint(lambda v: v.sin(), x),
+    "a checkpoint of two": lambda x: lt.checkpoint(lambda v: (v * x).sin(), ONES),
+    "a copy of a checkpoint": lambda x: copied(lt.checkpoint(lambda v: (v * x).sin(), ONES)),
     "copy_": copied, "a write": written}
 """What gives another tensor that is computed alike."""
 PATHS = {"looked up": nullcontext, "anew": anew}
@@ -232,6 +234,18 @@ def test_in_a_jitted_function_too(made: Callable[[lt.Tensor], lt.Tensor]) -> Non
         one, other = jitted(x)
         assert one.tolist() == pytest.approx((made(x) * 2).tolist())
         assert other.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_copies_of_one_checkpoint_have_its_gradient_each(path: Callable[[], Any]) -> None:
+    with path():
+        for _ in range(3):
+            x = leaf()
+            whole = lt.checkpoint(lambda v, x=x: v * x * x, ONES)
+            first, second = copied(whole), copied(whole)
+            first.register_hook(lambda g: g * 7)
+            (second * 3).sum().backward()
+            assert x.grad is not None and x.grad.tolist() == [6.0, 12.0]
 
 
 def test_what_keeps_gradients_apart_is_not_computed() -> None:
