@@ -481,6 +481,20 @@ LAYERS = [
 
 DTYPES = [
     Bad("mean of integers", lambda t: t.i.mean(), D, "mean", ("int64",), ".float()"),
+    Bad("mean in a type of whole numbers", lambda t: t.f.mean(dtype=lt.int32), D, "mean",
+        ("int32",), "pass a float type"),
+    Bad("nanmean in a type of whole numbers", lambda t: t.f.nanmean(dtype=lt.int32), D, "nanmean",
+        ("int32",), "pass a float type"),
+    Bad("softmax in a type of whole numbers", lambda t: t.f.softmax(0, lt.int32), D, "softmax",
+        ("int32",), "pass a float type"),
+    Bad("log_softmax of bools", lambda t: t.f.log_softmax(0, lt.bool), D, "log_softmax",
+        ("bool",), "pass a float type"),
+    Bad("softmin in a type of whole numbers", lambda t: lt.nn.functional.softmin(
+        t.f, 0, dtype=lt.int64), D, "softmax", ("int64",), "pass a float type"),
+    Bad("masked softmax in a type of whole numbers", lambda t: lt.masked.softmax(
+        t.f, 0, dtype=lt.uint8), D, "softmax", ("uint8",), "pass a float type"),
+    Bad("sparse softmax in a type of whole numbers", lambda t: lt.sparse.softmax(
+        t.f.to_sparse(), 0, dtype=lt.int8), D, "sparse.softmax", ("int8",), "pass a float type"),
     Bad("contiguous in a layout by name", lambda t: t.f.contiguous(memory_format="channels_last"),
         A, "contiguous", ("'channels_last'",), "lazyten.contiguous_format, preserve_format"),
     Bad("channels_last of two axes", lambda t: t.f.clone(memory_format=lt.channels_last), S,

@@ -152,6 +152,9 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
         if of_region:
             put(frame, x, template)
             continue
+        if keeps_graph:  # what is written, too, may be what another tensor has
+            value = None if value is None else _own(frame, value)
+            template = frame.own(template) if value is None else value.template
         defer(x._storage, frame, template, keeps_graph, was_freed)
         if value is not None:
             x._value = value
