@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, ShapeError
 
 NONE = 0
 """The reduction where none is given: PyTorch's schemas say the mean, and its functions do this."""
@@ -49,11 +49,12 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int],
                 padding: Sequence[int], dilation: Sequence[int], transposed: bool,
                 output_padding: Sequence[int], groups: int) -> Tensor:
-    """A convolution, or a transposed one, over as many axes as `stride` has numbers."""
-    axes = len(stride)
+    """A convolution, or a transposed one, over the spatial axes that the weight has. One number in
+    a list is for all axes."""
+    axes = weight.ndim - 2
     if axes not in (1, 2, 3):
-        raise ArgumentError(f"convolution: stride={stride!r:.60} has {axes} numbers; give one for "
-                            f"each of 1 to 3 spatial axes")
+        raise ShapeError(f"convolution: the weight has shape {weight.shape}; it needs (channels, "
+                         f"channels, kernel sizes), of 1 to 3 spatial axes")
     steps = tuple(stride), tuple(padding)
     if transposed:
         function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[axes - 1]

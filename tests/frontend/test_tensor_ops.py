@@ -415,3 +415,11 @@ def test_a_mask_that_holds_nowhere_takes_no_elements() -> None:
     assert x.tolist() == [0, 1, 2, 3]
     with pytest.raises(IndexError):
         x.masked_scatter(x > 2, lt.zeros(0)).tolist()
+
+
+@pytest.mark.parametrize("zero", [0, np.int64(0)])
+def test_nothing_is_divided_by_the_number_0_without_an_error(zero: Any) -> None:
+    for name in ("floor_divide", "remainder", "fmod"):
+        assert getattr(lt.zeros(0, dtype=lt.int64), name)(zero).shape == (0,)
+        assert getattr(lt.zeros(3, dtype=lt.int64, device="meta"), name)(zero).shape == (3,)
+        assert not getattr(lt.ones(3), name)(zero).isfinite().any()

@@ -29,6 +29,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
                                               2),
     "convolution back": lambda T, v: T.convolution(v.image, v.back, None, [2], [1], [1], True, [1],
                                                    1),
+    "convolution, one number": lambda T, v: T.convolution(
+        v.image.unsqueeze(0), v.image[:, :2].unsqueeze(1), None, [1], [2], [1], False, [0], 2),
     "conv_tbc": lambda T, v: T.conv_tbc(v.line, v.taps, v.six, 1),
     "adaptive_max_pool1d": lambda T, v: T.adaptive_max_pool1d(v.image, 3)[0],
     "max_pool1d_with_indices": lambda T, v: T.max_pool1d_with_indices(v.image, 3, 2)[0],

@@ -120,6 +120,8 @@ SHAPES = [
         A, "floor_divide", ("int64", "0"), "convert with .float()"),
     Bad("the rest of integers divided by the number 0", lambda t: t.i.remainder(0),
         A, "remainder", ("int64", "0"), "convert with .float()"),
+    Bad("what is left of integers divided by NumPy's number 0", lambda t: t.i.fmod(np.int32(0)),
+        A, "fmod", ("int64", "0"), "convert with .float()"),
     Bad("a view in another type under vmap", lambda t: lt.func.vmap(
         lambda x: x.view(lt.int32))(t.f), lt.TransformError, "view", ("float32", "int32"),
         "bitcast()"),

@@ -4,10 +4,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
+
 from lazyten.frontend.core.mixed_precision import casting
 from lazyten.frontend.core.operands import on_one_device
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir.node import Node
+from lazyten.storage.placement import has_values
+from lazyten.support.errors import ArgumentError
 
 
 class ValuesAndIndices(NamedTuple, Generic[Tensor]):
@@ -25,6 +29,14 @@ def combined(x: TensorCore[Tensor], operation: str, function: Callable[..., Node
     nodes = [v if isinstance(v, bool | int | float) else v.node for v in operands]
     tensors = [v for v in operands if not isinstance(v, bool | int | float)]
     return x._given(function(x.node, *nodes), *tensors)
+
+
+def check_divisor(x: TensorCore[Tensor], other: Any, operation: str) -> None:
+    """ArgumentError for integers that are divided by the number 0, if there are any."""
+    if isinstance(other, int | np.integer | np.bool_) and not other and not x.dtype.is_float \
+            and x.numel() and has_values(x.device):
+        raise ArgumentError(f"{operation} of {x.dtype.name} by 0: integers have no infinity; "
+                            f"divide by another number, or convert with .float()")
 
 
 def unary(name: str, function: Callable[[Node], Node], meaning: str,

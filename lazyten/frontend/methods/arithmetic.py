@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from lazyten.frontend.core.functions import combined
+from lazyten.frontend.core.functions import check_divisor, combined
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.mixed_precision import WIDE, casting
@@ -15,13 +15,6 @@ from lazyten.ir.node import Node
 from lazyten.operators.math import composites, shapes
 from lazyten.operators.math import elementwise as ew
 from lazyten.support.errors import ArgumentError
-
-
-def _check_divisor(x: TensorCore[Tensor], other: Any, operation: str) -> None:
-    """ArgumentError for integers that are divided by the number 0."""
-    if isinstance(other, int) and other == 0 and not x.dtype.is_float:
-        raise ArgumentError(f"{operation} of {x.dtype.name} by 0: integers have no infinity; "
-                            f"divide by another number, or convert with .float()")
 
 
 class ArithmeticMethods(TensorCore[Tensor]):
@@ -53,7 +46,7 @@ class ArithmeticMethods(TensorCore[Tensor]):
             raise ArgumentError(f"divide: rounding_mode={rounding_mode!r} is not None, 'floor' or "
                                 f"'trunc'")
         if rounding_mode is not None:
-            _check_divisor(self, other, f"divide(rounding_mode={rounding_mode!r})")
+            check_divisor(self, other, f"divide(rounding_mode={rounding_mode!r})")
         return combined(self, "divide", lambda a, b: composites.rounded_quotient(
             a, b, rounding_mode), other)
 
@@ -62,7 +55,7 @@ class ArithmeticMethods(TensorCore[Tensor]):
     def floor_divide(self, other: Any) -> Tensor:
         """The greatest whole numbers <= self / other; of integers by a tensor's 0, 0. ArgumentError
         for integers by the number 0."""
-        _check_divisor(self, other, "floor_divide")
+        check_divisor(self, other, "floor_divide")
         return self._binary("floor_divide", ew.floor_divide, other)
 
     floor_divide_ = in_place(floor_divide)
@@ -70,7 +63,7 @@ class ArithmeticMethods(TensorCore[Tensor]):
     def remainder(self, other: Any) -> Tensor:
         """self - floor_divide(self, other) * other: the sign of other; of integers by a tensor's 0,
         0. ArgumentError for integers by the number 0."""
-        _check_divisor(self, other, "remainder")
+        check_divisor(self, other, "remainder")
         return self._binary("remainder", ew.remainder, other)
 
     remainder_ = in_place(remainder)

@@ -5,7 +5,7 @@ import math
 from functools import reduce
 from typing import Any, NamedTuple, Self, cast
 
-from lazyten.frontend.core.functions import binary, combined, unary
+from lazyten.frontend.core.functions import binary, check_divisor, combined, unary
 from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.keywords import also_named, numbers_among
 from lazyten.frontend.core.mixed_precision import WIDE, casting
@@ -91,8 +91,15 @@ class MathMethods(TensorCore[Tensor]):
     hypot_ = in_place(hypot)
     logaddexp = binary("logaddexp", inverse.logaddexp, "log(e ** self + e ** other).")
     logaddexp2 = binary("logaddexp2", inverse.logaddexp2, "log2(2 ** self + 2 ** other).")
-    fmod = binary("fmod", inverse.fmod, "What a division rounded towards 0 leaves.")
+
+    def fmod(self, other: Any) -> Tensor:
+        """What a division rounded towards 0 leaves: the sign of self; of integers by a tensor's 0,
+        0. ArgumentError for integers by the number 0."""
+        check_divisor(self, other, "fmod")
+        return combined(self, "fmod", inverse.fmod, other)
+
     fmod_ = in_place(fmod)
+
     copysign = binary("copysign", inverse.copysign, "|self| with the sign of other.")
     copysign_ = in_place(copysign)
     xlogy = binary("xlogy", inverse.xlogy, "self * log(other), and 0 where self is 0.")
