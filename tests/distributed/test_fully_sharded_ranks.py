@@ -36,3 +36,9 @@ def test_the_class_keeps_its_promises(size: int) -> None:
 @pytest.mark.parametrize("size", [2, 4])
 def test_gradients_of_several_backward_passes_are_shared_out_once(size: int) -> None:
     assert printed(size, "fsdp_class:held").count("done") == size
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_is_held_of_parameters_that_the_next_loss_does_not_reach_is_shared_out(size: int
+                                                                                   ) -> None:
+    assert printed(size, "fsdp_class:unreached").count("done") == size

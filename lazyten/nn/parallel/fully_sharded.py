@@ -109,7 +109,8 @@ class Unit(tracing.TellsTraces):
         rows = {number: ShardedParameter.of(p, group) for number, p in wholes.items()}
         _taken.update(wholes)
         self.rows = sorted(rows.values(), key=_alike)
-        self.held = {id(row): _holder(row) for row in self.rows if row.requires_grad}
+        self.gathers = [(own, _holder(own)) for own in (
+            list(alike) for _, alike in groupby(self.rows, _alike))]
         for table, name, p in found:
             table[name] = rows[id(p)]
             self.places.append((table, name, rows[id(p)]))
@@ -126,16 +127,17 @@ class Unit(tracing.TellsTraces):
         if types.cast_forward_inputs:
             inputs, kwargs = _in_type((inputs, kwargs), types.param_dtype)
         holds = not syncs and is_grad_enabled()
-        held = [h for h in self.held.values() if h.grad is not None]
-        reshards = self.reshards and tracing.current() is not None and not holds and not held
+        reshards = self.reshards and tracing.current() is not None and not holds and all(
+            holder.grad is None for _, holder in self.gathers)
         wholes: dict[int, Tensor] = {}
         gathered = []
-        for _, alike in groupby(self.rows, _alike):
-            own = list(alike)
+        for own, holder in self.gathers:
             flat = _in_type(cat(list(own)), types.param_dtype)
             rows = all_gather(made_after((inputs, kwargs), flat) if reshards else flat, self.group)
+            if is_grad_enabled() and any(row.requires_grad for row in own):
+                rows = _with_hooks(rows, holder, holds)
             parts = rows.split([row.numel() for row in own], 1)
-            wholes |= {id(row): self._whole(row, part, holds)
+            wholes |= {id(row): whole_of(part, row.whole_shape)
                        for row, part in zip(own, parts, strict=True)}
             gathered.append((rows, flat))
         with replaced([(table, name, wholes[id(row)]) for table, name, row in self.places]):
@@ -144,23 +146,24 @@ class Unit(tracing.TellsTraces):
             return result
         return made_again(result, (inputs, kwargs), *zip(*gathered, strict=True))
 
-    def _whole(self, row: ShardedParameter, rows: Tensor, holds: bool) -> Tensor:
-        """The whole parameter of gathered rows. Its gradient is held on this rank; or, if not
-        holds, has what is held added before those of the ranks are summed."""
-        holder = self.held.get(id(row))
-        if holder is None or not is_grad_enabled():
-            return whole_of(rows, row.whole_shape)
-        whole = whole_of(rows.detach().requires_grad_() if holds else rows, row.whole_shape)
-        if holds or holder.grad is not None:
-            whole = whole.clone()  # hooks of a view last as long as somebody has the view
-            whole.register_hook(partial(_hold if holds else _with_held, holder))
-        return whole
+
+def _holder(own: Sequence[ShardedParameter]) -> Tensor:
+    """What has as its `.grad` the whole gradients that this rank has not shared out yet, as they
+    are gathered together. It takes no memory itself."""
+    shape = own[0].group.size, sum(row.numel() for row in own)
+    return zeros((), dtype=own[0].dtype, device=own[0].device).expand(shape)
 
 
-def _holder(row: ShardedParameter) -> Tensor:
-    """What has as its `.grad` the whole gradient that this rank has not shared out yet. It takes no
-    memory itself."""
-    return zeros((), dtype=row.dtype, device=row.device).expand(row.whole_shape)
+def _with_hooks(rows: Tensor, holder: Tensor, holds: bool) -> Tensor:
+    """Gathered rows, whose gradient is held on this rank; or, if not holds, has what is held added
+    before those of the ranks are summed: also what is held of parameters that this loss does not
+    reach."""
+    if not holds and holder.grad is None:
+        return rows
+    own = rows.detach().requires_grad_() if holds else rows
+    own = own.clone()  # another than what is gathered, or a leaf, of which nobody asks a gradient
+    own.register_hook(partial(_hold if holds else _with_held, holder))
+    return own
 
 
 def _hold(holder: Tensor, gradient: Tensor) -> None:

@@ -139,6 +139,40 @@ def held() -> None:
     print("done")
 
 
+class _Chosen(nn.Module):
+    """One of two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(3, 2).double() for _ in range(2)])
+
+    def forward(self, x: lt.Tensor, which: int) -> lt.Tensor:
+        result: lt.Tensor = self.layers[which](x)
+        return result
+
+
+def unreached() -> None:
+    """What is held of parameters is shared out though the next loss does not reach them."""
+    dist.init(60)
+    lt.manual_seed(0)
+    part = FSDP(_Chosen())
+    x = lt.ones(1, 3, dtype=lt.float64) * (1 + dist.rank())
+    with part.no_sync():
+        part(x, 0).sum().backward()
+    assert all(p.grad is None for p in part.parameters())
+    part(x, 1).sum().backward()
+    mean = (1 + dist.size()) / 2
+    with FSDP.summon_full_params(part, with_grads=True):
+        for layer in part.layers:
+            assert layer.weight.grad.tolist() == [[mean] * 3] * 2, layer.weight.grad
+            assert layer.bias.grad.tolist() == [1, 1]
+    part.zero_grad()
+    part(x, 1).sum().backward()
+    with FSDP.summon_full_params(part, with_grads=True):
+        assert part.layers[0].weight.grad.tolist() == [[0] * 3] * 2
+    print("done")
+
+
 def _norms(model: nn.Module, jit: bool) -> tuple[list[float], list[int]]:
     """Norms of the gradients after each backward() that shares them out, and how many
     reduce_scatters each of all has begun."""
