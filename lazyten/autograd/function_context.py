@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
-from lazyten.frontend.core.forms import in_floats
+from lazyten.frontend.core.forms import in_floats, is_sparse
 from lazyten.frontend.recorded.slots import go_on_with, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
@@ -68,7 +68,8 @@ class FunctionContext:
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        self._inputs: list[Tensor] = [in_floats(a) for a in args if isinstance(a, Tensor)]
+        self._inputs: list[Tensor] = [
+            in_floats(a) for a in args if isinstance(a, Tensor) and not is_sparse(a)]
         self._before = here.current
         self._saved: list[_Saved | None] = []
         self._structure: Branch | None = None

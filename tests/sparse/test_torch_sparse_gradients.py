@@ -203,6 +203,27 @@ def test_a_users_operation_takes_and_saves_sparse_tensors() -> None:
         np.testing.assert_allclose(mine, other, rtol=1e-5)
 
 
+def test_a_users_operation_that_takes_a_sparse_tensor_may_look_at_values() -> None:
+    class Scaled(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, sparse: Any, x: Any) -> Any:
+            ctx.save_for_backward(sparse)
+            return lt.sparse.mm(sparse, x) * x.max().item()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            (sparse,) = ctx.saved_tensors
+            return None, lt.sparse.mm(sparse.t(), gradient)
+
+    sparse = lt.sparse_coo_tensor(lt.tensor([[0, 1], [1, 0]]), lt.tensor([2.0, 3.0]), (2, 2))
+    for number in range(1, 4):
+        x = lt.full((2, 1), float(number), requires_grad=True)
+        result = Scaled.apply(sparse, x * 1)
+        result.sum().backward()
+        assert result.tolist() == [[2.0 * number**2], [3.0 * number**2]]
+        assert x.grad is not None and x.grad.tolist() == [[3.0], [2.0]]
+
+
 def test_gradients_of_sparse_arguments_and_results_of_a_users_operation_are_refused() -> None:
     class Same(lt.autograd.Function):
         @staticmethod
