@@ -116,6 +116,8 @@ SHAPES = [
         S, "add", ("(2, 3)", "(2, 4)", "axis -1", "3 and 4"), "must be equal"),
     Bad("integers by a negative number as exponent", lambda t: t.i ** -1,
         A, "pow", ("int64", "-1"), "convert with .float()"),
+    Bad("integers without a sign by a negative exponent", lambda t: t.i.to(lt.uint8) ** -1,
+        A, "pow", ("uint8", "-1"), "convert with .float()"),
     Bad("integers divided by the number 0", lambda t: t.i // 0,
         A, "floor_divide", ("int64", "0"), "convert with .float()"),
     Bad("the rest of integers divided by the number 0", lambda t: t.i.remainder(0),

@@ -227,12 +227,12 @@ def power(a: Operand, b: Operand) -> Node:
 
 
 def _check_exponent(dtype: DType, b: Scalar) -> None:
-    if dtype.is_int and not dtype.min <= b <= dtype.max:
-        raise ArgumentError(f"pow of {dtype.name} by {b}: the exponent does not fit in that type; "
-                            f"convert to a wider one first")
     if dtype.is_int and b < 0:
         raise ArgumentError(f"pow of {dtype.name} by {b}: integers have no negative powers that "
                             f"are integers; convert with .float(), or give {float(b)}")
+    if dtype.is_int and b > dtype.max:
+        raise ArgumentError(f"pow of {dtype.name} by {b}: the exponent does not fit in that type; "
+                            f"convert to a wider one first")
 
 
 def exponent(x: Scalar) -> Scalar:
