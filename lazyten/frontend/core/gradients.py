@@ -202,17 +202,21 @@ FEW = 16
 """So many views of a storage are remembered without a look whether they are still there."""
 
 
-def become_apart(view: Handle[Any], given: int) -> None:
+def become_apart(view: Handle[Any], source: Handle[Any]) -> None:
     """Give a new view, that gradients flow through, a gradient of its own: where another view of
     the storage has its moves, there are some among them that change nothing, as many as it takes.
-    given: how many of its moves are those of what it is a view of."""
-    storage, moves = view._storage, view._moves
+    source: what it is a view of, whose hooks last as long as it does."""
+    storage, moves, given = view._storage, view._moves, source._moves
     views = storage.views
+    hooked = getattr(source, "_hooked", None)
+    if hooked is not None:
+        view._hooked = hooked
     if views is None:
         storage.views = {moves: ref(view)}
         return
     if moves in views and _is_taken(storage, moves):
-        moves = view._moves = _in_a_guise(storage, moves, given)
+        first = len(given) if moves[:len(given)] == given else 0
+        moves = view._moves = _in_a_guise(storage, moves, first)
         view._value = None
     elif len(views) >= FEW and not len(views) & (len(views) - 1):  # now and then
         views = storage.views = {m: r for m, r in views.copy().items() if r() is not None}
