@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 from weakref import ref
 
 from lazyten.autodiff import hooks
+from lazyten.autodiff.twins import free_number, said
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
@@ -225,25 +226,14 @@ def become_apart(view: Handle[Any], source: Handle[Any]) -> None:
 
 def _in_a_guise(storage: Storage, moves: Moves, given: int) -> Moves:
     """Moves that are taken, with moves among them that change nothing and say a number: one more
-    than that of a view that is there, and mostly no more. It is halved for, as thousands may be
-    there."""
+    than that of a view that is there, and mostly no more."""
     axes = tuple(range(len(shape_after(storage.shape, moves[:given]))))
     digits: tuple[tuple[Op, Any], ...] = (Op.PERMUTE, axes), (Op.FLIP, ())
 
     def guised(number: int) -> Moves:
-        said = []
-        while number:  # with digits of 1 and 2: no number begins with one that says nothing
-            number, digit = divmod(number - 1, 2)
-            said.append(digits[digit])
-        return *moves[:given], *said, *moves[given:]
+        return *moves[:given], *said(number, digits), *moves[given:]
 
-    taken, free = 0, 1
-    while _is_taken(storage, guised(free)):
-        taken, free = free, 2 * free
-    while free - taken > 1:
-        middle = (taken + free) // 2
-        taken, free = (middle, free) if _is_taken(storage, guised(middle)) else (taken, middle)
-    return guised(free)
+    return guised(free_number(lambda number: _is_taken(storage, guised(number))))
 
 
 def _is_taken(storage: Storage, moves: Moves) -> bool:
