@@ -90,10 +90,10 @@ class Frame:
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
     real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
-    templates. hooked: views over real memory that have hooks, which last as long as what may be made of
-    them here, though the tensors be gone. latest: templates that tensors were made with that keep their graph, each with the
-    latest that was made like it. copies: what templates are in another frame, which goes on with
-    them, and that frame. mark: what storages have that are known in it. recorded: how many
+    templates. hooked: views over real memory that have hooks, which last as long as what may be
+    made of them here, though the tensors be gone. latest: templates that tensors were made with
+    that keep their graph, each with the latest that was made like it. copies: what templates are in
+    another frame, which goes on with them, and that frame. mark: what storages have that are known in it. recorded: how many
     operations; limit: how many until what it made is computed. is_resumed: whether something of it
     was computed before. is_step: whether it is long as it is one step. is_rest: whether it goes on
     where a long one was cut, and nobody has looked since. is_freed: whether backward() has let go

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import lazyten as lt
+from lazyten.autodiff import hooks
 
 LEAVES: dict[str, Callable[[], lt.Tensor]] = {
     "constant": lambda: lt.ones(8, requires_grad=True),
@@ -126,7 +127,6 @@ def test_a_gradient_is_retained_of_what_another_frame_went_on_with(is_view: bool
 
 
 def test_views_that_are_gone_with_all_that_is_made_of_them_are_forgotten() -> None:
-    from lazyten.autodiff import hooks
     w = LEAVES["memory"]()
     another_frame().item()
     before = len(hooks.of_values())
