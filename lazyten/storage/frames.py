@@ -93,12 +93,12 @@ class Frame:
     templates. hooked: views over real memory that have hooks, which last as long as what may be
     made of them here, though the tensors be gone. latest: templates that tensors were made with
     that keep their graph, each with the latest that was made like it. copies: what templates are in
-    another frame, which goes on with them, and that frame. mark: what storages have that are known in it. recorded: how many
-    operations; limit: how many until what it made is computed. is_resumed: whether something of it
-    was computed before. is_step: whether it is long as it is one step. is_rest: whether it goes on
-    where a long one was cut, and nobody has looked since. is_freed: whether backward() has let go
-    of a graph in it. is_written: whether sources are being written, so that no other thread is to
-    read them.
+    another frame, which goes on with them, and that frame. mark: what storages have that are known
+    in it. recorded: how many operations; limit: how many until what it made is computed.
+    is_resumed: whether something of it was computed before. is_step: whether it is long as it is
+    one step. is_rest: whether it goes on where a long one was cut, and nobody has looked since.
+    is_freed: whether backward() has let go of a graph in it. is_written: whether sources are being
+    written, so that no other thread is to read them.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_given", "_leaf_ids", "_memory",
