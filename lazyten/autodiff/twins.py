@@ -5,13 +5,17 @@ is another, so that what flows to one does not to the other; its gradient goes t
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import differentiable_sources
 from lazyten.ir.node import Node, copied
+from lazyten.ir.ops import Op
+
+D = TypeVar("D")
 
 _owners: WeakKeyDictionary[Node, ReferenceType[Any]] = WeakKeyDictionary()
 """The tensor's storage that has a value, by the value's node."""
@@ -29,11 +33,41 @@ def is_taken(node: Node) -> bool:
 
 
 def apart(node: Node, is_taken: Callable[[Node], bool]) -> Node:
-    """The node itself, or its first twin that is not taken."""
-    while is_taken(node):
-        sources = differentiable_sources(node)
-        if not sources:
-            break
-        last = max(i for i, s in enumerate(node.src) if s is sources[-1])
-        node = copied(node, last)
-    return node
+    """The node itself, or a twin that is not taken."""
+    if not is_taken(node):
+        return node
+    sources = differentiable_sources(node)
+    if not sources:
+        return node
+    last = max(i for i, s in enumerate(node.src) if s is sources[-1])
+
+    def twin(number: int) -> Node:
+        return copied(node, last, chain.from_iterable(said(number, _DIGITS)))
+
+    return twin(free_number(lambda number: is_taken(twin(number))))
+
+
+_DIGITS = (Op.PERMUTE,), (Op.PERMUTE, Op.FLIP)
+"""No user's view ends with such a PERMUTE, and no operation has a user's value `within` by one."""
+
+
+def said(number: int, digits: Sequence[D]) -> list[D]:
+    """A number in two digits that mean 1 and 2, the lowest first: none begins with one that says
+    nothing."""
+    found = []
+    while number:
+        number, digit = divmod(number - 1, 2)
+        found.append(digits[digit])
+    return found
+
+
+def free_number(is_taken: Callable[[int], bool]) -> int:
+    """A number from 1 that is not taken where the one below it is: mostly the first. It is halved
+    for, as thousands may be taken."""
+    taken, free = 0, 1
+    while is_taken(free):
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if is_taken(middle) else (taken, middle)
+    return free

@@ -284,12 +284,15 @@ def within(x: Node) -> Node:
     return make(Op.FLIP, x.dtype, (x,), ())
 
 
-def copied(node: Node, number: int) -> Node:
-    """The same operation on a source in another guise (source `number`): another node of the same
-    value, whose gradient goes to the same sources."""
+def copied(node: Node, number: int, guise: Iterable[Op]) -> Node:
+    """The same operation on a source in another guise (source `number`, after PERMUTEs and FLIPs
+    that change nothing): another node of the same value, whose gradient goes to the same sources.
+    """
     x = node.src[number]
-    guise = make(Op.PERMUTE, x.dtype, (x,), tuple(range(len(x.shape))))
-    return make(node.op, node.dtype, (*node.src[:number], guise, *node.src[number + 1:]), node.arg,
+    axes = tuple(range(len(x.shape)))
+    for op in guise:
+        x = make(op, x.dtype, (x,), axes if op is Op.PERMUTE else ())
+    return make(node.op, node.dtype, (*node.src[:number], x, *node.src[number + 1:]), node.arg,
                 node.place)
 
 

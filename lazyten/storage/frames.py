@@ -65,6 +65,8 @@ class Slot:
 _sources: WeakValueDictionary[tuple[object, int, DType, int], Source] = WeakValueDictionary()
 _numbers, _turns = itertools.count(1), itertools.count(1)
 _with_hooks: WeakValueDictionary[int, Frame] = WeakValueDictionary()
+_marks: set[ReferenceType[Frame]] = set()
+"""Of all frames that are there."""
 _templates: Remembered[list[Node]] = Remembered(64, 64)
 """Those of the sources of frames that begin at a line."""
 MOST_TEMPLATES = 4096
@@ -88,21 +90,22 @@ class Frame:
     a value in it, up to `room` until those that are gone are left out. realized: templates of
     values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
     real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
-    templates. latest: templates that tensors were made with that keep their graph, each with the
-    latest that was made like it. copies: what templates are in another frame, which goes on with
-    them, and that frame. mark: what storages have that are known in it. recorded: how many
-    operations; limit: how many until what it made is computed. is_resumed: whether something of it
-    was computed before. is_step: whether it is long as it is one step. is_rest: whether it goes on
-    where a long one was cut, and nobody has looked since. is_freed: whether backward() has let go
-    of a graph in it. is_written: whether sources are being written, so that no other thread is to
-    read them.
+    templates. hooked: views over real memory that have hooks, which last as long as what may be
+    made of them here, though the tensors be gone. latest: templates that tensors were made with
+    that keep their graph, each with the latest that was made like it. copies: what templates are in
+    another frame, which goes on with them, and that frame. mark: what storages have that are known
+    in it. recorded: how many operations; limit: how many until what it made is computed.
+    is_resumed: whether something of it was computed before. is_step: whether it is long as it is
+    one step. is_rest: whether it goes on where a long one was cut, and nobody has looked since.
+    is_freed: whether backward() has let go of a graph in it. is_written: whether sources are being
+    written, so that no other thread is to read them.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_given", "_leaf_ids", "_memory",
-                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooks", "is_freed",
-                 "is_rest", "is_resumed", "is_step", "is_written", "latest", "leaf_numbers",
-                 "lifted", "limit", "made", "mark", "number", "realized", "recorded", "room",
-                 "rules", "sources", "thread")
+                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooked", "hooks",
+                 "is_freed", "is_rest", "is_resumed", "is_step", "is_written", "latest",
+                 "leaf_numbers", "lifted", "limit", "made", "mark", "number", "realized",
+                 "recorded", "room", "rules", "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -110,7 +113,8 @@ class Frame:
 
     def __init__(self, device: str) -> None:
         self.device, self.number, self.thread = device, next(_numbers), get_ident()
-        self.mark = ref(self)
+        self.mark = ref(self, _marks.discard)
+        _marks.add(self.mark)
         self.base = user_place(2)
         self.sources: list[Buffer] = []
         self._numbers: dict[Buffer, int] = {}
@@ -129,6 +133,7 @@ class Frame:
         self.lifted: dict[Node, Node] = {}
         self.rules: list[Rule] = []
         self.hooks: dict[Node, dict[int, Any]] = {}
+        self.hooked: set[Node] = set()
         self.latest: dict[Node, Node] = {}
         self._real: dict[Node, Node] = {}
         self._given: set[Node] = set()
@@ -249,11 +254,25 @@ class Frame:
         """Where to register what is called with gradients of a value."""
         _with_hooks[self.number] = self
         table = self.hooks.setdefault(template, {})
+        if any(frame.copies for frame in _of_this_thread()):
+            self.real_in_all(template)
         if template in self._real:
             self._watch(template, self._hooked_elsewhere())
         elif self._is_of_real(template):
             self.real(template)
         return table
+
+    def keep_hooked(self) -> None:
+        """Keep the views that have hooks now: what is recorded from now on may read them."""
+        self.hooked.update([n for n, _ in hooks.of_values() if next(bases(n), None) is not None])
+
+    def may_read(self, node: Node) -> bool:
+        """Whether something that was recorded may be computed by a value over real memory."""
+        if node.op is not Op.LEAF:
+            return node in self.lifted
+        source = unshaped(node.src[0])
+        return hooks.one_leaf(node.arg) in self.leaf_numbers \
+            and (source.op is not Op.BUFFER or source.arg in self.numbers())
 
     def _is_of_real(self, template: Node) -> bool:
         """Whether a value is a view of one that has a graph over real memory."""
@@ -334,6 +353,16 @@ class Frame:
         if frame is not None:
             frame.of_memory(copy, self._real[template])
             frame.lifted.setdefault(self._real[template], copy)
+
+    def real_in_all(self, template: Node) -> Node:
+        """The graph over real memory, which is also that of frames that have copies in this one,
+        and lasts as long as they do."""
+        for origin in _of_this_thread():
+            copied = [n for n, (mark, _) in origin.copies.items() if mark is self.mark]
+            if copied:
+                origin._make_real(copied)
+                origin.hooked.add(self.real(template))
+        return self.real(template)
 
     @property
     def is_bare(self) -> bool:
@@ -480,6 +509,22 @@ def all_under_way() -> list[Frame]:
     return [frame for frame in found if frame is not None]
 
 
+def _of_this_thread() -> list[Frame]:
+    """The frames of this thread that are there."""
+    thread = get_ident()
+    return [frame for mark in list(_marks) if (frame := mark()) is not None
+            and frame.thread == thread]
+
+
+def hooked(node: Node) -> None:
+    """Hooks are registered for a value over real memory: frames that read what it is a view of, or
+    may yet, keep it."""
+    under_way, base = all_under_way(), [node, *bases(node)][-1]
+    for frame in _of_this_thread():
+        if node is not base and (frame in under_way or frame.may_read(base)):
+            frame.hooked.add(node)
+
+
 def go_on(frame: Frame) -> None:
     """Record in this frame from now on; that of another device waits."""
     current = here.current()
@@ -488,6 +533,8 @@ def go_on(frame: Frame) -> None:
             here.others[current.device] = here.current
         here.others.pop(frame.device, None)
         here.current = frame.mark
+        if hooks.were_registered():
+            frame.keep_hooked()
 
 
 def looked() -> None:

@@ -315,6 +315,18 @@ def test_many_equal_views_are_kept_apart_without_looking_at_each() -> None:
     assert [g[0].item() for g in found] == [*range(101)]
 
 
+def test_many_equal_values_are_kept_apart_by_few_nodes_each() -> None:
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    made: list[lt.Tensor] = [lt.vmap(lambda a: a * 2)(x) for _ in range(100)]
+    assert len({y.node for y in made}) == 100
+    assert max(len(toposort([y.node])) for y in made) < 25
+    told: list[lt.Tensor] = []
+    made[77].register_hook(told.append)
+    lt.stack([y.sum() for y in made]).sum().backward()
+    assert [g.tolist() for g in told] == [[1, 1]]
+    assert x.grad is not None and x.grad.tolist() == [200, 200]
+
+
 def test_views_may_be_made_in_another_thread_while_those_that_are_gone_are_dropped() -> None:
     x = lt.zeros(FEW + 1, requires_grad=True)
     rows = [x[k:] for k in range(FEW)]

@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 from weakref import ref
 
 from lazyten.autodiff import hooks
+from lazyten.autodiff.twins import free_number, said
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core import handle
@@ -202,17 +203,21 @@ FEW = 16
 """So many views of a storage are remembered without a look whether they are still there."""
 
 
-def become_apart(view: Handle[Any], given: int) -> None:
+def become_apart(view: Handle[Any], source: Handle[Any]) -> None:
     """Give a new view, that gradients flow through, a gradient of its own: where another view of
     the storage has its moves, there are some among them that change nothing, as many as it takes.
-    given: how many of its moves are those of what it is a view of."""
-    storage, moves = view._storage, view._moves
+    source: what it is a view of, whose hooks last as long as it does."""
+    storage, moves, given = view._storage, view._moves, source._moves
     views = storage.views
+    hooked = getattr(source, "_hooked", None)
+    if hooked is not None:
+        view._hooked = hooked
     if views is None:
         storage.views = {moves: ref(view)}
         return
     if moves in views and _is_taken(storage, moves):
-        moves = view._moves = _in_a_guise(storage, moves, given)
+        first = len(given) if moves[:len(given)] == given else 0
+        moves = view._moves = _in_a_guise(storage, moves, first)
         view._value = None
     elif len(views) >= FEW and not len(views) & (len(views) - 1):  # now and then
         views = storage.views = {m: r for m, r in views.copy().items() if r() is not None}
@@ -221,25 +226,14 @@ def become_apart(view: Handle[Any], given: int) -> None:
 
 def _in_a_guise(storage: Storage, moves: Moves, given: int) -> Moves:
     """Moves that are taken, with moves among them that change nothing and say a number: one more
-    than that of a view that is there, and mostly no more. It is halved for, as thousands may be
-    there."""
+    than that of a view that is there, and mostly no more."""
     axes = tuple(range(len(shape_after(storage.shape, moves[:given]))))
     digits: tuple[tuple[Op, Any], ...] = (Op.PERMUTE, axes), (Op.FLIP, ())
 
     def guised(number: int) -> Moves:
-        said = []
-        while number:  # with digits of 1 and 2: no number begins with one that says nothing
-            number, digit = divmod(number - 1, 2)
-            said.append(digits[digit])
-        return *moves[:given], *said, *moves[given:]
+        return *moves[:given], *said(number, digits), *moves[given:]
 
-    taken, free = 0, 1
-    while _is_taken(storage, guised(free)):
-        taken, free = free, 2 * free
-    while free - taken > 1:
-        middle = (taken + free) // 2
-        taken, free = (middle, free) if _is_taken(storage, guised(middle)) else (taken, middle)
-    return guised(free)
+    return guised(free_number(lambda number: _is_taken(storage, guised(number))))
 
 
 def _is_taken(storage: Storage, moves: Moves) -> bool:

@@ -56,7 +56,7 @@ class TensorCore(Gradients[Tensor]):
             all_moves = (*all_moves, (Op.RESHAPE, shape_after(shape, all_moves)))
         view: Tensor = self._view(self._storage, all_moves, lineage)
         if not joins:
-            become_apart(view, len(self._moves))
+            become_apart(view, self)
         value = self._value
         if value is not None and value.template is None:  # it begins at another place each time
             view._value = value.of_view()

@@ -20,6 +20,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math.gradients import before_writes
 from lazyten.storage import tracing
+from lazyten.storage.frames import hooked
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad, of_backward
 
@@ -145,11 +146,16 @@ class GradientMethods(TensorCore[Tensor]):
             found = templates_of([self])
         if found is not None and found[1][0].op is not Op.LEAF:
             frame, template = found[0], before_writes(found[1][0])
-            self._hooked = (*getattr(self, "_hooked", ()), frame)  # which a view does not keep
-            if self._storage._frame is None:  # other frames make graphs of what it is a view of
-                frame.real(template)
-            return hooks.add(frame.hooks_of(template), OnTensor(hook, self))
-        return hooks.register(_hooked(self, "register_hook", hook), OnTensor(hook, self))
+            _hold(self, frame)
+            if self._storage._frame is not None:
+                return hooks.add(frame.hooks_of(template), OnTensor(hook, self))
+            frame.real(template)  # other frames make graphs of what it is a view of
+            table = frame.hooks_of(template)
+            hooked(frame.real(template))
+            return hooks.add(table, OnTensor(hook, self))
+        node = _hooked(self, "register_hook", hook)
+        hooked(node)
+        return hooks.register(node, OnTensor(hook, self))
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Have `hook` called with this leaf after each time that backward() added to its
@@ -195,16 +201,25 @@ def _collected(x: TensorCore[Tensor], node: Node) -> RemovableHandle:
 def _hooked(x: TensorCore[Tensor], operation: str, hook: Any) -> Node:
     """The node whose gradient is meant."""
     _check_hook(x, operation, hook)
-    found = templates_of([x]) if x._moves else None
+    found = None if x.is_leaf else templates_of([x])
     if found is not None:
         frame, (template,) = found
-        frame.real(template)  # whose hooks in the frame are then those of its graph, too
+        frame.real_in_all(template)  # whose hooks in the frame are then those of its graph, too
     node = before_writes(x.node)
     if node.op is Op.LEAF:
         forget_with(x._storage, node.arg)
     elif x._moves:  # hooks go with their node, which a view does not keep
-        x._hooked = (*getattr(x, "_hooked", ()), node)
+        _hold(x, node)
     return node
+
+
+def _hold(x: TensorCore[Tensor], held: Any) -> None:
+    """Have this last as long as a tensor, or a view of it, does."""
+    moves = x._moves
+    views = [*(x._storage.views or {}).values()] if moves else []
+    for view in {x, *[reference() for reference in views]}:
+        if view is not None and view._moves[:len(moves)] == moves:
+            view._hooked = (*getattr(view, "_hooked", ()), held)
 
 
 def _check_hook(x: TensorCore[Tensor], operation: str, hook: Any) -> None:

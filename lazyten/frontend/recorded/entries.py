@@ -173,8 +173,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
             view._lineage = lineage
             view._value = result.value or view._value
             if lineage is None and own._storage.requires_grad:
-                given = own._moves
-                become_apart(view, len(given) if view._moves[:len(given)] == given else 0)
+                become_apart(view, own)
             made.append(view)
         else:
             assert type(result) is Fresh
