@@ -12,7 +12,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import differentiable_sources
-from lazyten.ir.node import Node, copied
+from lazyten.ir.node import Node, alias, copied
 from lazyten.ir.ops import Op
 
 D = TypeVar("D")
@@ -33,9 +33,11 @@ def is_taken(node: Node) -> bool:
 
 
 def apart(node: Node, is_taken: Callable[[Node], bool]) -> Node:
-    """The node itself, or a twin that is not taken."""
+    """The node itself, or a twin that is not taken. Of a LEAF there is one: its twin is an alias."""
     if not is_taken(node):
         return node
+    if node.op is Op.LEAF:
+        return apart(alias(node), is_taken)
     sources = differentiable_sources(node)
     if not sources:
         return node
