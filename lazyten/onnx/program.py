@@ -90,7 +90,7 @@ class Program:
 
     def __init__(self, graph: Graph, device: str | None) -> None:
         self.graph, self.device = graph, device
-        ready = rewritten(graph, _target(device))
+        ready = rewritten(graph, _target(device), device)
         self.constants, self.nodes = dict(ready.constants), ready.nodes
         self.segments = Finder(graph, self.nodes, self.constants)
         self.numbers = count()

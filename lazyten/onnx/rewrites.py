@@ -35,18 +35,21 @@ LEAST_WEIGHTS = 1 << 12
 LEAST_VECTOR, CONVOLVING_VECTOR = 32, 64
 """Bytes of vectors from which on blocks of weights are worth it. With 32 two convolutions of five
 took a tenth longer with blocks, the others less."""
+LINE = 64
+"""Bytes of a cache line, and of blocks' rows at least: with half of one products took up to a sixth
+longer, of vectors of AVX2, than without blocks."""
 DEEP = 256
 """So many products a sum are faster of integers: of 128, adding up the lanes takes what that saves.
 """
 
 
-def rewritten(graph: Graph, target: Target | None) -> Graph:
+def rewritten(graph: Graph, target: Target | None, device: str | None) -> Graph:
     """A graph without what follows from constants alone, without batch normalizations that can be
     part of a convolution's weights, with texts as labels looked up by themselves, with products of
     integers in place of those of dequantized ones, with weights of floats in loops, and with
     weights in the order in which a target's kernels read them, where it compiles any."""
     whole = _by_columns(_joined(_folded(_with_integers(_with_numbers(graph)))))
-    return _pruned(_by_blocks(_with_floats(whole), target))
+    return _pruned(_by_blocks(_with_floats(whole), target, device))
 
 
 def _fixed(graph: Graph) -> dict[str, Constant]:
@@ -300,7 +303,7 @@ def _of_columns(function: Callable[..., Any], at: int, *inputs: Any, **options: 
 
 # ---- weights in the order in which they are read -------------------------------------------------
 
-def _by_blocks(graph: Graph, target: Target | None) -> Graph:
+def _by_blocks(graph: Graph, target: Target | None, device: str | None) -> Graph:
     """Weights of products and convolutions lie in memory as vectors of outputs: all that one vector
     of neighbouring outputs is summed of, then what the next one is. Kernels would else make a copy
     in such an order at each call, or read lines that are far apart."""
@@ -308,7 +311,7 @@ def _by_blocks(graph: Graph, target: Target | None) -> Graph:
         return graph
     fixed = _fixed(graph)
     blocks = {node: found for node in graph.nodes
-              if (found := _blocks_of(node, fixed, target)) is not None}
+              if (found := _blocks_of(node, fixed, target, device)) is not None}
     uses = Counter(name for node in graph.nodes for name in node.reads)
     uses.update(graph.outputs)
     uses.subtract(node.inputs[1] for node in blocks)
@@ -318,22 +321,29 @@ def _by_blocks(graph: Graph, target: Target | None) -> Graph:
 
 
 class Blocks(NamedTuple):
-    """Weights in blocks of `width` along the axis that outputs have, too; `lanes` fit a vector."""
+    """Weights in blocks of `width` along the axis that outputs have, too; `lanes` fit a vector.
+    device: of the model, whatever its inputs are on."""
 
     weights: Constant
     axis: int
     width: int
     lanes: int
+    device: str | None
 
-    def tensor(self, device: str) -> lt.Tensor:
-        """The weights as they are, read from blocks."""
-        if device == FOLDING:
-            return self.weights.tensor(device)
-        rows = self.weights.blocks(self.axis, self.width).tensor(device).movedim(0, -2)
+    def tensor(self, x: lt.Tensor) -> lt.Tensor:
+        """The weights as they are, read from blocks. x: what they are multiplied with."""
+        if x.device == FOLDING:
+            return self.as_given(x)
+        rows = self.weights.blocks(self.axis, self.width).tensor(self.device).movedim(0, -2)
         return rows.reshape(*rows.shape[:-2], -1).movedim(-1, self.axis)
 
+    def as_given(self, x: lt.Tensor) -> lt.Tensor:
+        """The weights, read as the file has them."""
+        return self.weights.tensor(FOLDING if x.device == FOLDING else self.device)
 
-def _blocks_of(node: Node, fixed: Mapping[str, Constant], target: Target) -> Blocks | None:
+
+def _blocks_of(node: Node, fixed: Mapping[str, Constant], target: Target,
+               device: str | None) -> Blocks | None:
     """How a node's weights are to lie in memory; None where they stay as they are."""
     if node.domain not in WEIGHTED.get(node.kind, ()) or node.inputs[1] not in fixed:
         return None
@@ -348,8 +358,11 @@ def _blocks_of(node: Node, fixed: Mapping[str, Constant], target: Target) -> Blo
         return None
     axis = 0 if is_convolution or given.get("transB") else 1
     lanes = target.vector_bytes // weights.dtype.itemsize
-    stays = is_convolution and 2 * elements * weights.dtype.itemsize <= target.l2_bytes
-    return next((Blocks(weights, axis, n, lanes) for n in (2 * lanes, lanes)[not stays:]
+    # With two vectors OpenCL's convolutions take half as long again as without blocks.
+    stays = is_convolution and target.language == "llvm" and \
+        2 * elements * weights.dtype.itemsize <= target.l2_bytes
+    least = max(lanes, LINE // weights.dtype.itemsize)
+    return next((Blocks(weights, axis, n, lanes, device) for n in (2 * least, least)[not stays:]
                  if weights.shape[axis] % n == 0), None)
 
 
@@ -365,7 +378,7 @@ def _with_blocks(node: Node, blocks: Blocks) -> Node:
 def _multiplied(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: Any,
                 **options: Any) -> Any:
     """An operator's function with its weights in blocks."""
-    return function(x, blocks.tensor(x.device), *inputs[1:], **options)
+    return function(x, blocks.tensor(x), *inputs[1:], **options)
 
 
 def _convolved(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: Any,
@@ -376,6 +389,5 @@ def _convolved(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: An
     is_point = all(n == 1 for n in (*blocks.weights.shape[2:], *strides))
     pixels = math.prod(x.shape[2:]) if is_point else \
         -(-math.prod(x.shape[-1:]) // max(1, strides[-1]))
-    weights = blocks.tensor(x.device) if pixels % blocks.lanes else \
-        blocks.weights.tensor(x.device)
+    weights = blocks.tensor(x) if pixels % blocks.lanes else blocks.as_given(x)
     return function(x, weights, *inputs[1:], **options)

@@ -366,3 +366,10 @@ def test_a_masked_deviation_of_large_and_of_tiny_numbers_is_that_of_numpy() -> N
         x = lt.tensor([scale, 3 * scale, 5 * scale])
         found = lt.masked.std(x, mask=lt.tensor([True, True, False]))
         assert found.item() == pytest.approx(2**0.5 * scale)
+
+
+def test_what_is_outside_a_histogram_adds_nothing_to_its_first_part() -> None:
+    x = lt.tensor([-9.0, 0.5, 1.5, 1.6, 9.0, float("nan")])
+    weight = lt.tensor([float("nan"), 2.0, 3.0, 4.0, float("inf"), 5.0])
+    assert lt.histc(x, 2, 0, 2).tolist() == [1, 2]
+    assert lt.histogram(x, 2, range=(0, 2), weight=weight).hist.tolist() == [2, 7]

@@ -9,7 +9,10 @@ import onnx_if_there
 import pytest
 
 import lazyten as lt
+from lazyten.codegen.targets.dialect import dialect_of
 from lazyten.codegen.targets.target import AVX2, Target
+from lazyten.runtimes.cpu.cpu import CpuRuntime
+from lazyten.storage import device
 
 onnx = onnx_if_there.needed()
 
@@ -123,6 +126,37 @@ def test_a_default_of_an_input_can_be_replaced(monkeypatch: pytest.MonkeyPatch) 
     model = lt.onnx.load(file)
     np.testing.assert_array_equal(model([x])[0], x @ w)
     np.testing.assert_array_equal(model({"x": x, "w": w + 1})[0], x @ (w + 1))
+
+
+def test_blocks_of_narrower_vectors_are_lines_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = whole(3, 64)
+    for columns, blocks in ((80, [(1, 16)]), (72, [])):
+        w = whole(64, columns)
+        model = loaded(monkeypatch, AVX2, [node("MatMul", "x w", "y")], (3, 64), {"w": w})
+        np.testing.assert_array_equal(model([x])[0], x @ w)
+        assert [*model._graph.constants["w"]._blocks] == blocks
+
+
+def test_vectors_of_opencl_are_blocks_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = replace(WIDE, language=dialect_of("clang-opencl"))
+    model = loaded(monkeypatch, target, [node("Conv", "x w", "y", pads=[1] * 4)], (2, 16, 7, 7),
+                   {"w": whole(32, 16, 3, 3)})
+    model([whole(2, 16, 7, 7)])
+    assert [*model._graph.constants["w"]._blocks] == [(0, 16)]
+
+
+class Other(CpuRuntime):
+    """A device beside the model's own."""
+
+
+def test_weights_are_where_the_model_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a call before had its inputs on."""
+    monkeypatch.setitem(device.BUILT_IN, "other", f"{__name__}:Other")
+    w, x = whole(64, 64), whole(3, 64)
+    model = loaded(monkeypatch, WIDE, [node("MatMul", "x w", "y")], (3, 64), {"w": w})
+    with pytest.raises(lt.DeviceError, match="matmul of tensors on 'other' and 'cpu'"):
+        model([lt.tensor(x, device="other")])
+    np.testing.assert_array_equal(model([lt.tensor(x, device="cpu")])[0].numpy(), x @ w)
 
 
 @pytest.mark.parametrize(("shape", "strides"), [((), [1, 1]), ((32, 9), [2, 2]),

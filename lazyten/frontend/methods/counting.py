@@ -271,9 +271,11 @@ def _widths(edges: Node) -> Node:
 
 
 def _counts(at: Node, count: int, weight: Node | None) -> Node:
-    """How many elements are at each of `count` places, or the sums of their weights."""
+    """How many elements are at each of `count` places, or the sums of their weights. Those at -1
+    add nothing to the first: a processor cannot foretell which of them not to store."""
     each = const(1, dt.int64, at.shape) if weight is None else weight
-    return scatter(const(0, each.dtype, (count,)), 0, at, each, Op.ADD)
+    each = ew.where(ew.less(at, 0), const(0, each.dtype, at.shape), each)
+    return scatter(const(0, each.dtype, (count,)), 0, ew.maximum(at, 0), each, Op.ADD)
 
 
 def _edges(x: TensorCore[Tensor], flat: Node, bins: Any,
