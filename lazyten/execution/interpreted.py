@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lazyten.execution.blas import one_thread
-from lazyten.execution.node_by_node import NODE, recipe_of, values
+from lazyten.execution.node_by_node import recipe_of, values
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.making import is_known
 from lazyten.execution.plans.plan import Options
@@ -40,8 +40,9 @@ SOON, TURNS = 16, 3
 SOON, is a loop's, and planned."""
 KEPT = 1024
 """So many graphs are known of a line."""
-MOST = 20_000.0
-"""Microseconds: with more work than this in its elements a graph is planned."""
+MOST, SLOW_ONES = 20_000.0, 2
+"""Microseconds: with more work than this in its elements a graph is planned. One that takes longer
+than this as it has many nodes, those of a scan in each step, is interpreted SLOW_ONES times."""
 PLAN, PLANNED_NODE = 20_000.0, 700.0
 """Microseconds to plan a graph, and for each of its nodes."""
 MOST_ONCE, TIMES = 400_000.0, 3
@@ -174,10 +175,10 @@ def pays(device: str, graph: Graph, here: Line) -> bool:
         here.new += number not in here.planned
         if number in here.planned or not (_asked.by_nobody or here.varies()):
             return here.plan(number, planning)
-    runs, elements = here.runs(number), recipe_of(graph).work
-    spent = runs.count * (elements + NODE * len(graph.order))
+    runs, recipe = here.runs(number), recipe_of(graph)
     is_loop = runs.turns == TURNS and not _asked.by_nobody
-    if elements > MOST or spent >= planning or is_loop:
+    is_slow = recipe.work > MOST or recipe.time > MOST and runs.count > SLOW_ONES
+    if is_slow or is_loop or runs.count * recipe.time >= planning:
         return here.plan(number, planning)
     return True
 
@@ -199,7 +200,7 @@ def _is_quick(device: str, graph: Graph, times: int) -> bool:
     nodes = len(graph.order)
     planning = PLAN + PLANNED_NODE * nodes
     most = min(MOST_ONCE, TIMES * planning) if times == 1 else planning
-    if times * (recipe_of(graph).work + NODE * nodes) > most:
+    if times * recipe_of(graph).time > most:
         raise TooMuch
     return True
 

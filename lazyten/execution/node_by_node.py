@@ -52,8 +52,7 @@ def work(order: Sequence[Node]) -> float:
     factors, found = set(sums.values()), 0.0
     for node in order:
         if node.op is Op.SCAN:
-            body = toposort(node.arg.outputs)
-            found += len(node.arg.steps) * (work(body) + NODE * len(body))
+            found += len(node.arg.steps) * work(toposort(node.arg.outputs))
         elif node in sums:
             found += node.src[0].numel * PRODUCT + node.numel * ELEMENT
         elif node.op is Op.REDUCE:
@@ -67,6 +66,12 @@ def work(order: Sequence[Node]) -> float:
     return found
 
 
+def count(order: Sequence[Node]) -> int:
+    """How many nodes are interpreted: those of a scan in each of its steps."""
+    return len(order) + sum(len(node.arg.steps) * count(toposort(node.arg.outputs))
+                            for node in order if node.op is Op.SCAN)
+
+
 def _copied(node: Node) -> int:
     """How many elements a factor of a product of matrices has, that differ."""
     while node.op is Op.EXPAND:
@@ -78,12 +83,13 @@ def _copied(node: Node) -> int:
 
 class Recipe(NamedTuple):
     """How a graph is interpreted: sums of products; of each node, in order, what it reads; and how
-    often each is read. work: about how many microseconds their elements take."""
+    often each is read. work: about how many microseconds their elements take; time: all of it."""
 
     sums: Mapping[Node, Node]
     reads: Mapping[Node, Sequence[Node]]
     uses: Counter[Node]
     work: float
+    time: float
 
 
 _recipes: WeakKeyDictionary[Graph, Recipe] = WeakKeyDictionary()
@@ -98,14 +104,16 @@ def recipe_of(graph: Graph) -> Recipe:
         reads = {node: (passed[node],) if node in passed else sums.get(node, node).src
                  for node in graph.order if node not in factors}
         uses = Counter(chain(graph.roots, *reads.values()))
-        found = _recipes[graph] = Recipe(sums, reads, uses, work(graph.order))
+        elements = work(graph.order)
+        time = elements + NODE * count(graph.order)
+        found = _recipes[graph] = Recipe(sums, reads, uses, elements, time)
     return found
 
 
 def values(graph: Graph, inputs: Sequence[Buffer]) -> list[Array]:
     """The values of the roots; inputs: what stands for the graph's buffers."""
     given, found = iter(inputs), dict[Node, Array]()
-    passed, (sums, reads, uses, _) = graph.passed, recipe_of(graph)
+    passed, (sums, reads, uses, *_) = graph.passed, recipe_of(graph)
     left = uses.copy()
     for node, sources in reads.items():
         found[node] = _contents(next(given)) if node.op is Op.BUFFER and node not in passed \

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tensor_values import assert_alike, counted_plans
 
 import lazyten as lt
-from lazyten.execution import frame_runs, interpreted
+from lazyten.execution import frame_runs, interpreted, node_by_node
 from lazyten.support.errors import ArgumentError, IndexingError
 
 pytestmark = pytest.mark.usefixtures("interpreting_as_users_do")
@@ -72,6 +72,24 @@ def test_graphs_that_take_turns_are_planned() -> None:
     assert found == [interpreted.GRAPHS, 0, 0, 2, 0, 0, 0]
 
 
+def test_texts_that_a_recurrence_reads_are_planned_once_their_lengths_came_again(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its steps are many nodes, of few elements."""
+    monkeypatch.setattr(interpreted, "PLAN", 4e5)  # as of a network's
+    lt.manual_seed(0)
+    rnn = lt.nn.RNN(2, 3)
+    texts = [memory(length, 1, 2) for length in range(290, 300)]
+    made_by_turn = []
+    with lt.no_grad():
+        for _ in range(interpreted.SLOW_ONES + 1):
+            with counted_plans() as made:
+                found = [rnn(text)[1].numpy() for text in texts]
+            made_by_turn.append(len(made))
+        expected = [lt.jit(rnn)(text)[1].numpy() for text in texts]
+    assert made_by_turn == [interpreted.GRAPHS, 0, len(texts) - interpreted.GRAPHS]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_a_loop_that_mostly_repeats_has_a_new_graph_planned() -> None:
     x = memory(5, 3)
     with counted_plans() as made:
@@ -82,7 +100,7 @@ def test_a_loop_that_mostly_repeats_has_a_new_graph_planned() -> None:
 
 def test_a_graph_that_comes_again_and_again_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreted, "PLAN", 0.0)
-    monkeypatch.setattr(interpreted, "PLANNED_NODE", 10 * interpreted.NODE)
+    monkeypatch.setattr(interpreted, "PLANNED_NODE", 10 * node_by_node.NODE)
     x = memory(3)
     late: list[list[object]] = []
     for _ in range(12):
@@ -97,7 +115,7 @@ def test_a_graph_that_comes_again_and_again_is_planned(monkeypatch: pytest.Monke
 def test_a_loop_that_nobody_looks_into_is_planned_once_it_took_as_long_to_interpret(
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreted, "PLAN", 0.0)
-    monkeypatch.setattr(interpreted, "PLANNED_NODE", 10 * interpreted.NODE)
+    monkeypatch.setattr(interpreted, "PLANNED_NODE", 10 * node_by_node.NODE)
     x = memory(3)
     found = []
     for _ in range(2):

@@ -41,9 +41,10 @@ from lazyten.support.remembered import Remembered
 
 P = ParamSpec("P")
 R = TypeVar("R")
-LIMIT, FRESH = 20_000, 1_000
+LIMIT, FRESH = 20_000, 16_000
 """So many operations that came again are remembered; and of those that did not, up to this weight,
-or that of the longest step twice."""
+or twice that of the longest frame: a step that looks at values has many frames, and is known only
+if all of it is remembered until it comes again."""
 SETTINGS = 6
 """So many parts of a key are the function and what else it depends on than arguments."""
 

@@ -128,6 +128,24 @@ def test_a_step_that_came_before_works_out_no_node(monkeypatch: pytest.MonkeyPat
     assert max(counts[6:]) <= 8
 
 
+@pytest.mark.usefixtures("interpreting_as_users_do")
+def test_a_step_that_looks_at_values_often_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As boxes are suppressed one by one: each look ends a frame, and all are one step."""
+    lookup.forget()
+    names: list[str] = []
+    record = lookup.record
+    monkeypatch.setattr(lookup, "record",
+                        lambda *args: names.append(args[1].__name__) or record(*args))
+    x, counts = lt.rand(3, 4).realize(), []
+    for _ in range(3):
+        for size in range(1, 100):
+            assert x.expand(size, 3, 4).softmax(2).sum().item() == pytest.approx(3 * size)
+        counts.append(len(names))
+        names.clear()
+    assert counts[0] >= 200
+    assert counts[2] == 0, counts
+
+
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_what_follows_an_operation_that_cannot_be_looked_up_is_looked_up(
         requires_grad: bool) -> None:

@@ -43,7 +43,10 @@ def _thirteen_operations(x: Any) -> Any:
 
 
 @pytest.mark.usefixtures("interpreting_as_users_do")
-def test_a_loop_is_known_though_what_ends_it_is_much_work(recorded: list[str]) -> None:
+def test_a_loop_is_known_though_what_ends_it_is_much_work(
+        recorded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "FRESH", Frame.usual_limit)
+    lookup.forget()
     steps = [lt.tensor([step / 4, 1.0]).realize() for step in range(frame_runs.SHORTEST * 2 // 3)]
     for time in range(3):
         x, found = lt.zeros(2), []
