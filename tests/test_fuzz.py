@@ -114,7 +114,7 @@ WITHOUT_A_ROW = named("lt", """
 
     new_empty new_empty_strided
 
-    describe dim_order element_size is_pinned is_set_to new ndimension record_stream
+    describe dim_order element_size is_pinned is_set_to is_shared new ndimension record_stream
     nelement numpy pin_memory storage untyped_storage""")
 """What random programs write as an operator; what they lack; what NumPy computes; what is random;
 what gives no tensor."""

@@ -210,6 +210,8 @@ def test_nested_derivatives_do_not_confuse_their_levels() -> None:
     close(func.jvp(lambda x: x * forward(x), (one,), (one,))[1], 1)
     same = lambda x: func.grad(lambda y: x * y)(x)  # noqa: E731
     close(func.grad(same)(double(3.0)), 1)
+    other = func.grad(lambda x: func.grad(lambda y: x * y)(one))
+    close(other(double(3.0)), 1)
     third = func.grad(func.grad(func.grad(lambda x: x ** 5)))
     close(third(double(2.0)), 60 * 4)
 

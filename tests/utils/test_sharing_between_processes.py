@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import importlib
 import numpy as np
 import pytest
 
@@ -83,6 +84,8 @@ def test_sharing_leaves_numbers_types_and_gradients_as_they_were() -> None:
 
 
 def test_a_spawned_process_would_get_a_copy_which_is_an_error() -> None:
+    """Also where the loader is imported, which says how tensors are sent to processes."""
+    importlib.import_module("lazyten.utils.data")
     x = lt.ones(2).share_memory_()
     with pytest.raises(NotImplementedError, match="fork"):
         mp.get_context("spawn").Process(target=print, args=(x,)).start()

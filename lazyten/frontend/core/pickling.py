@@ -10,6 +10,7 @@ from __future__ import annotations
 import copyreg
 import math
 import warnings
+from multiprocessing.context import get_spawning_popen
 from typing import Any
 
 from lazyten.autodiff import hooks
@@ -23,6 +24,7 @@ from lazyten.storage.deferred import Deferred
 from lazyten.storage.placement import has_values
 from lazyten.storage.storage import Storage
 from lazyten.storage.untyped import UntypedStorage
+from lazyten.support.errors import NotDefinedError
 
 Reduced = tuple[Any, ...]
 KINDS: dict[str, type[Any]] = {}
@@ -32,7 +34,12 @@ KINDS: dict[str, type[Any]] = {}
 def reduced(t: Any, is_alone: bool = False) -> Reduced:
     """What a pickle holds of a tensor. One that an operation made, and gradients flow through,
     comes back as a leaf of its own. is_alone: the rest of the memory of which it is a view is left
-    out, and nobody shares it."""
+    out, and nobody shares it. Raises NotDefinedError for one of memory that processes share, which
+    a process that is spawned would get a copy of."""
+    if t._storage.shared is not None and get_spawning_popen() is not None and t.is_shared():
+        raise NotDefinedError(f"a tensor of shape {t.shape} after share_memory_(), for a process "
+                              f"that is spawned: it would get a copy; start processes by fork "
+                              f"(multiprocessing.set_start_method('fork'))")
     flows, held = t.requires_grad, t
     if flows and not t.is_leaf or is_alone and t.numel() < math.prod(t._storage.shape):
         held = t.detach().clone()

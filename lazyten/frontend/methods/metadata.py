@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from multiprocessing.context import get_spawning_popen
 from typing import Any, Self
 
 import numpy as np
@@ -24,14 +23,7 @@ from lazyten.storage.placement import has_values
 from lazyten.storage.shared_memory import between_processes
 from lazyten.storage.storage import Storage
 from lazyten.storage.untyped import TypedStorage, UntypedStorage
-from lazyten.support.errors import (
-    ArgumentError,
-    DeviceError,
-    DTypeError,
-    GradientError,
-    NotDefinedError,
-    ShapeError,
-)
+from lazyten.support.errors import ArgumentError, DeviceError, DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
 Array = np.ndarray[Any, Any]
@@ -307,10 +299,6 @@ class MetadataMethods(TensorCore[Tensor]):
     # ---- copies ----------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> pickling.Reduced:
-        if get_spawning_popen() is not None and self.is_shared():
-            raise NotDefinedError(f"a tensor of shape {self.shape} after share_memory_(), for a "
-                                  f"process that is spawned: it would get a copy; start processes "
-                                  f"by fork (multiprocessing.set_start_method('fork'))")
         return pickling.reduced(self)
 
     @property

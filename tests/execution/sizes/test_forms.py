@@ -97,7 +97,7 @@ def test_there_is_none_of_a_scan_of_two_steps() -> None:
 def test_values_that_only_their_kernel_reads_hide_no_form() -> None:
     """A sum that was to be stored for two values, which one kernel computes."""
     def function(n: int) -> lt.Tensor:
-        y = zeros(n, 5) @ lt.ones(5, 5)
+        y = zeros(n, 20) @ lt.ones(20, 20)
         return y.exp() @ y.sin().T
     known = Known(function)
     [choices] = known.forms._choices
