@@ -33,7 +33,7 @@ def is_taken(node: Node) -> bool:
 
 
 def apart(node: Node, is_taken: Callable[[Node], bool]) -> Node:
-    """The node itself, or a twin that is not taken. Of a LEAF there is one: its twin is an alias."""
+    """The node itself, or a twin that is not taken; that of a LEAF, which is one alone, is an alias."""
     if not is_taken(node):
         return node
     if node.op is Op.LEAF:

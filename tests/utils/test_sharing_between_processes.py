@@ -1,10 +1,10 @@
 """Tensors in memory that forked processes share: `share_memory_()`, as Hogwild training has it."""
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
-import importlib
 import numpy as np
 import pytest
 
