@@ -49,6 +49,11 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
                      if r.arg.kind == "unroll" and r.arg.order[0] == own[0].arg.order[0]}
             loops = node.src[2 + len(own):]
             free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | frozenset(own)
+        elif node.op is Op.RUNNING:
+            loops = (r for r in node.src[0].src[1:] if r.arg.kind == "reduce")
+            free[node] = free[node.src[0]].union(loops)
+        elif node.op is Op.RESCALED:
+            free[node] = free[node.src[0]]
         elif node.op is Op.STAGE:
             filled = 2 * node.arg.buffers
             free[node] = (empty.union(*(free[s] for s in node.src[:filled]))

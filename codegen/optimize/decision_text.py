@@ -83,7 +83,7 @@ class _Reader:
         return replace(decisions, staged=(*decisions.staged, chosen))
 
     def tensors(self, part: Part) -> Tensors:
-        """tensor(i0, i1, r0.2: m16n8k16_f16)."""
+        """tensor(i0, i1, r0.2: m16n8k16_f16), and of what is streamed a fourth range."""
         if part.word not in TABLE:
             self.fail(part, f"there is no tensor core {part.word:.40}; "
                             f"there are {', '.join(TABLE)}")

@@ -125,6 +125,10 @@ class Op(metaclass=_Ops):
                                    # that it is filled, and of n - 1 iterations later
     MATRIX: ClassVar[Op]           # src: a, b, ranges of the result as in arg.c, range...; arg:
                                    # TensorCore; the sum of products of small matrices by a warp
+    RUNNING: ClassVar[Op]          # src: ACCUMULATE; arg: before; what it has combined so far, with
+                                   # this iteration of its loop, or `before` it
+    RESCALED: ClassVar[Op]         # src: sum, factor; a sum whose terms are in a unit that changes:
+                                   # each iteration multiplies what is there by the factor first
     SINK: ClassVar[Op]             # src: stores
 
     # INSTRUCTIONS: what machines have in place of IDIV and MOD; see division.py
@@ -147,7 +151,7 @@ SHARING_OPS = frozenset({Op.SHARD, Op.JOINED, Op.OWN})
 """Graph ops that say how ranks share values out."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
-                       Op.MATRIX, Op.SINK,
+                       Op.MATRIX, Op.RUNNING, Op.RESCALED, Op.SINK,
                        Op.QUOTIENT, Op.REMAINDER, Op.FLOOR})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both

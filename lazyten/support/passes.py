@@ -45,6 +45,7 @@ NAMES = {
     "lower": "array expressions become stores of single elements, in loops",
     "index_sets": "where an output is put together from pieces, each has loops of its own",
     "merge": "loops that always run one inside the other become one",
+    "stream": "reductions over one axis that need each other become one pass over it",
     "decide": "the model of the processor says what becomes of each loop",
     "split": "loops are cut into tiles, vectors, accumulators, blocks, and work items",
     "pack": "operands are copied beforehand, in the order in which the loops read them",

@@ -1,0 +1,138 @@
+"""Decisions for a streamed sum: tensor cores for it, and for the product that its rows are made of.
+
+In: a SINK that loops/streaming.py made. Out: decisions, the best first by an estimate. A group has
+some rows; its warps each have theirs alone, with all columns, so that a row's maximum is found
+among the items that share its elements. What all rows read is in local memory, part by part.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+from lazyten.codegen.gpu.gpu_model import REGISTERS
+from lazyten.codegen.gpu.local_memory import is_read_in_parts, most_copies
+from lazyten.codegen.gpu.tensor_tiles import cores_for, divides, operands
+from lazyten.codegen.loops.packing import Staged, local_loads
+from lazyten.codegen.loops.ranges import free_ranges
+from lazyten.codegen.loops.streaming import stream, streams
+from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors
+from lazyten.codegen.targets.target import Target
+from lazyten.codegen.targets.tensor_cores import TensorCore
+from lazyten.ir.node import Node, ranges_of, toposort
+from lazyten.ir.ops import Op
+
+WARPS = (2, 4, 8)
+TILES = (1, 2)
+PARTS = (32, 64, 128)
+BUFFERS = (1, 2, 3)
+MOST_SUMS = 160
+"""Of both products, what an item holds."""
+OTHER_REGISTERS = 80
+
+
+class Products(NamedTuple):
+    """The two products of a streamed sum. free: of all nodes of its SINK."""
+
+    total: Node
+    scores: Node
+    free: dict[Node, frozenset[Node]]
+
+
+def products_of(sink: Node) -> Products | None:
+    """The sum of products that is streamed, and the one that its terms are made of, if there is one
+    of each."""
+    free = free_ranges(sink)
+    totals = [n.src[0] for n in free if n.op is Op.RESCALED and operands(n.src[0]) is not None]
+    inner = [n for n in free if n.op is Op.ACCUMULATE and operands(n) is not None
+             and n not in totals]
+    return Products(totals[0], inner[0], free) if len(totals) == len(inner) == 1 else None
+
+
+def streamed(sink: Node, target: Target) -> Node:
+    """The SINK in one pass, if this target has what makes that worthwhile."""
+    if not target.tensor_cores or not target.local_memory:
+        return sink
+    made = stream(sink)
+    return made if streams(made) and stream_candidates(made, target) else sink
+
+
+def stream_candidates(sink: Node, target: Target) -> list[Decisions]:
+    """All decisions, those first that the estimate expects to be fastest."""
+    found = products_of(sink)
+    if found is None:
+        return []
+    units = {}
+    for core in cores_for(found.total, target.tensor_cores):
+        if core.is_local or core not in cores_for(found.scores, target.tensor_cores):
+            continue
+        for tensors in _tensors(found, core):
+            for shape in product(WARPS, TILES, PARTS, BUFFERS):
+                decisions = _candidate(sink, found, tensors, target, *shape)
+                if decisions is not None:
+                    units[decisions] = _units(decisions, target)
+    return sorted(units, key=units.__getitem__)
+
+
+def _tensors(found: Products, core: TensorCore) -> Iterator[Tensors]:
+    """The ranges that both products may have."""
+    total, scores, free = found
+    inner, = total.src[1:]
+    own = free[total] - {inner}
+    for row, column in product(sorted(own, key=lambda r: r.arg.order), repeat=2):
+        for under in scores.src[1:]:
+            tensors = Tensors(core, row, column, inner, under)
+            if row is not column and len(scores.src) == 2 and divides(total, tensors, free) \
+                    and divides(scores, Tensors(core, row, inner, under), free):
+                yield tensors
+
+
+def _candidate(sink: Node, found: Products, tensors: Tensors, target: Target, warps: int, tile: int,
+               part: int, buffers: int) -> Decisions | None:
+    """Decisions of one shape; None if it does not fit."""
+    core, under = tensors.core, tensors.under
+    row, column, inner = tensors.row, tensors.column, tensors.inner
+    assert under is not None
+    m, n, k = core.shape
+    size, rows = core.warp * warps, m * tile * warps
+    columns, depth = column.arg.extent, under.arg.extent
+    sums = tile * (columns + part) * core.size(core.c) // n
+    if rows > row.arg.extent or columns % n or depth % k or part % k or inner.arg.extent % part \
+            or sums > MOST_SUMS or size > target.work_group:
+        return None
+    group = ((inner, part), (under, depth)) if depth > 1 else ()
+    parallel = tuple(r for r in sorted(found.free[sink], key=lambda r: r.arg.order)
+                     if r is not column and (r is not row or r.arg.extent > rows))
+    numbers = {load: i for loads in local_loads(sink).values() for i, load in enumerate(loads)}
+    staged = []
+    memory = 0
+    for load, number in numbers.items():
+        own = set(ranges_of(load.src[1:]))
+        if inner not in own:
+            continue
+        inside = part * math.prod(r.arg.extent for r in own & {column, under})
+        if row in own or inside // size > most_copies(core.takes.itemsize):
+            return None
+        staged.append(Staged(load, None, number, True))
+        memory += buffers * inside * core.takes.itemsize * 5 // 4
+    if len(staged) != 2 or memory > target.local_memory \
+            or buffers > 1 and not target.async_copies:
+        return None
+    if buffers > 1:
+        if not all(is_read_in_parts(s.load, group, sink) for s in staged):
+            return None
+        staged = [Staged(s.load, None, s.number, True, buffers) for s in staged]
+    tiles = ((row, tile), (column, columns // n))
+    return Decisions(tile=tuple((r, n) for r, n in tiles if n > 1), local=((row, warps),),
+                     group=group, staged=tuple(staged), tensor=tensors,
+                     parallel=Sharing(parallel, 1 if parallel else 0))
+
+
+def _units(decisions: Decisions, target: Target) -> float:
+    """A first guess."""
+    (_, warps), = decisions.local
+    part = decisions.group[0][1]
+    buffers = max(s.buffers for s in decisions.staged)
+    return abs(math.log2(warps / 4)) + abs(math.log2(part / 64)) + abs(buffers - 2) \
+        + 2 * dict(decisions.tile).get(decisions.tensor.row, 1)

@@ -1,0 +1,83 @@
+"""How linearize runs reductions that go over one axis together, as they need each other: RESCALED.
+
+All have one nest of loops. An iteration combines its elements with the peak so far, which each work
+item of those that share them then has; multiplies each sum by what its unit has become; and adds
+its terms, which are in the new unit.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from lazyten.codegen.instructions.accumulation import Level
+from lazyten.codegen.instructions.instructions import Value
+from lazyten.codegen.instructions.matrices import Matrices
+from lazyten.codegen.instructions.scopes import Env, sorted_unrolled
+from lazyten.ir.node import Node
+from lazyten.ir.ops import Op
+
+
+class Streams(Matrices):
+    """Emits RESCALED nodes, and the maximum that they follow. streamed: all of these, and what is
+    RUNNING; there is one such maximum in a kernel."""
+
+    def __init__(self, sink: Node, group: int, strides: Mapping[Node, int],
+                 masked_loads: bool, adds_pairs: bool) -> None:
+        super().__init__(sink, group, strides, masked_loads, adds_pairs)
+        self.running = [n for n in self.free if n.op is Op.RUNNING]
+        self.rescaled = [n for n in self.free if n.op is Op.RESCALED]
+        self.streamed = {*self.running, *self.rescaled, *(n.src[0] for n in self.running)}
+
+    def _stream(self) -> None:
+        """One pass for all."""
+        self.done |= self.streamed
+        peak, = {n.src[0] for n in self.running}
+        nest = self._nest(peak, peak.src[1:])
+        self._peaks(peak, nest)
+        for node in self.rescaled:
+            total, factor = node.src
+            self._need(factor)
+
+            def rescaling(env: Env, factor: Node = factor) -> Value:
+                return self._value(factor, env)
+            if total.op is Op.MATRIX:
+                self.done.add(total)
+                self._multiply_in(nest, total, rescaling)
+            else:
+                self._sums(total, nest, rescaling)
+        self._close_nest(nest)
+        for node in (peak, *(n.src[0] for n in self.rescaled)):
+            for env in self._instances(node) if node.op is Op.ACCUMULATE else ():
+                instance = tuple(env[r] for r in self.unrolled[node])
+                self.values[node, instance] = self._finish(node, [self.values[node, instance]])
+        for node in self.rescaled:
+            for env in self._instances(node):
+                self.values[node, tuple(env[r] for r in self.unrolled[node])] = \
+                    self._value(node.src[0], env)
+
+    def _peaks(self, peak: Node, nest: Sequence[Level]) -> None:
+        """The maximum after each iteration, of all items that share its elements."""
+        self._need(peak.src[0])
+        taken = self._taken(peak, sorted_unrolled(peak.src[1:]))
+        for env in self._instances(peak):
+            instance = tuple(env[r] for r in self.unrolled[peak])
+
+            def step(so_far: list[Value], env: Env = env,
+                     instance: tuple[int, ...] = instance) -> list[Value]:
+                now = self._finish(peak, [self._chain(peak, env, taken, 1, so_far[0])])
+                for node in self.running:
+                    self.values[node, instance] = so_far[0] if node.arg else now
+                return [now]
+            self.values[peak, instance], = self._carry(peak.dtype, Op.MAX, nest, 1, step)
+
+    def _sums(self, total: Node, nest: Sequence[Level],
+              rescaling: Callable[[Env], Value]) -> None:
+        """A sum of an item's own elements, which those of others are added to in the end."""
+        self._need(total.src[0])
+        self.done.add(total)
+        taken = self._taken(total, sorted_unrolled(total.src[1:]))
+        for env in self._instances(total):
+            def step(so_far: list[Value], env: Env = env) -> list[Value]:
+                scaled = self.build.compute(Op.MUL, total.dtype, so_far[0], rescaling(env))
+                return [self._chain(total, env, taken, 1, scaled)]
+            instance = tuple(env[r] for r in self.unrolled[total])
+            self.values[total, instance], = self._carry(total.dtype, Op.ADD, nest, 1, step)

@@ -1,0 +1,169 @@
+"""Reductions over one axis that need each other, in one pass over it: streaming softmax.
+
+In: a SINK in which a sum over some range is of terms exp(s - m) * g, where m is the maximum of s
+over all of the range, and s itself is a reduction, so that three passes would compute it again.
+Out: the same with one range for all. With m_t the maximum of the first t elements, each sum keeps
+
+    a_t = sum of exp(s_j - m_t) * g_j over j <= t
+        = a_(t-1) * exp(m_(t-1) - m_t) + exp(s_t - m_t) * g_t
+
+so what is there is rescaled whenever the maximum grows, and a_n is the sum. g may be any factors,
+casts, choices between a term and 0, and divisors. A divisor that does not depend on the range, such
+as the sum of all exp(s - m), divides the sum instead of each term. That is the online normalizer of
+Milakov and Gimelshein (2018), and FlashAttention's loop where s and the last sum are products.
+
+It rounds otherwise than three passes: terms are at most 1 before they are divided, and each
+rescaling rounds once. Where all elements so far are -inf their terms count as 0, as they do once
+another one has come; the maximum is subtracted from itself in the end, so that NaN is what is left
+of a row without any other.
+"""
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from lazyten.codegen.loops.ranges import free_ranges
+from lazyten.ir.node import Node, const, elementwise, make, rewrite, substitute, toposort
+from lazyten.ir.ops import Op
+
+Free = dict[Node, frozenset[Node]]
+
+
+class Stream(NamedTuple):
+    """A sum of products whose terms have a weight exp(score - peak). range: what it is over."""
+
+    total: Node
+    weight: Node
+    range: Node
+
+
+def streams(sink: Node) -> bool:
+    """Whether `stream` has made something of a SINK."""
+    return any(n.op is Op.RESCALED for n in toposort([sink]))
+
+
+def stream(sink: Node) -> Node:
+    """The SINK with one pass in the place of several, where it has just one such chain."""
+    free = free_ranges(sink)
+    found = [s for n in free if n.op is Op.ACCUMULATE and (s := _stream_of(n, free)) is not None
+             and s.total.src[0].op is Op.MUL]
+    if len(found) != 1:
+        return sink
+    total, weight, r = found[0]
+    made = _rescaled(total, weight, r, free)
+    return sink if made is None else rewrite([sink], lambda n: None, {total: made})[0]
+
+
+def _stream_of(total: Node, free: Free) -> Stream | None:
+    """What is known of a sum over one range with such a weight, whose score is a reduction."""
+    if total.arg is not Op.ADD or len(total.src) != 2 or not total.dtype.is_float:
+        return None
+    r = total.src[1]
+    for node in toposort([total.src[0]], lambda n: () if n.op is Op.ACCUMULATE else n.src):
+        if node.op is Op.EXP and node.src[0].op is Op.SUB:
+            score, peak = node.src[0].src
+            if peak.op is Op.ACCUMULATE and peak.arg is Op.MAX and r in free[score] \
+                    and r not in free[peak] and any(
+                        n.op is Op.ACCUMULATE for n in toposort([score])) \
+                    and _renamed(peak.src[0], score, peak.src[1:], (r,)) is not None:
+                return Stream(total, node, r)
+    return None
+
+
+def _rescaled(total: Node, weight: Node, r: Node, free: Free) -> Node | None:
+    """What is in the place of a sum; None if its terms are not as described."""
+    score, peak = weight.src[0].src
+    most = make(Op.ACCUMULATE, peak.dtype, (score, r), Op.MAX)
+    before, now = (make(Op.RUNNING, peak.dtype, (most,), b) for b in (True, False))
+    zero = const(0, peak.dtype)
+    grown = elementwise(Op.WHERE, elementwise(Op.CMPNE, before, now),
+                        elementwise(Op.SUB, before, now), zero)
+    factor = elementwise(Op.EXP, grown)
+    lowest = elementwise(Op.CMPNE, now, const(-math.inf, peak.dtype))
+    unit = elementwise(Op.EXP, elementwise(
+        Op.SUB, score, elementwise(Op.WHERE, lowest, now, zero)))
+    nothing = elementwise(Op.SUB, most, most)
+    divided: dict[Node, Node] = {}
+
+    def in_one_pass(node: Node) -> Node | None:
+        """A sum of weights alone, over a range of its own."""
+        if node.op is not Op.ACCUMULATE or node.arg is not Op.ADD or len(node.src) != 2:
+            return None
+        names = next((found for n in toposort([node.src[0]]) if n.op is Op.EXP
+                      and n.src[0].op is Op.SUB and n.src[0].src[1] is peak
+                      and (found := _renamed(n.src[0].src[0], score, node.src[1:], (r,)))
+                      is not None), None)
+        if names is None:
+            return None
+        value, = substitute([node.src[0]], names)
+        term = _term(value, weight, unit, r, free_ranges(value))
+        if term is None or term[1] is not None:
+            return None
+        made = make(Op.ACCUMULATE, node.dtype, (term[0], r), Op.ADD)
+        return elementwise(Op.ADD, make(Op.RESCALED, node.dtype, (made, factor)), nothing)
+
+    found = _term(total.src[0], weight, unit, r, free)
+    if found is None:
+        return None
+    value, divisor = found
+    for node in toposort([divisor]) if divisor is not None else ():
+        made = in_one_pass(node)
+        if made is not None:
+            divided[node] = made
+    sums = make(Op.ACCUMULATE, total.dtype, (value, r), Op.ADD)
+    result = make(Op.RESCALED, total.dtype, (sums, factor))
+    if divisor is None:
+        return elementwise(Op.ADD, result, nothing)
+    divisor, = rewrite([divisor], lambda n: None, divided)
+    if any(n is peak for n in toposort([divisor])):
+        return None
+    return elementwise(Op.DIV, result, divisor)
+
+
+def _term(node: Node, weight: Node, unit: Node, r: Node, free: Free) -> tuple[Node, Node | None] | None:
+    """(a term with `unit` in the place of its weight, what is to divide the sum); None if it is not
+    proportional to the weight."""
+    if node is weight:
+        return unit, None
+    at = next((i for i, s in enumerate(node.src) if weight in set(toposort([s]))), None)
+    if at is None or sum(weight in set(toposort([s])) for s in node.src) > 1:
+        return None
+    if node.op is Op.ACCUMULATE or at == 1 and node.op is not Op.MUL and node.op is not Op.WHERE:
+        return None
+    below = _term(node.src[at], weight, unit, r, free)
+    if below is None:
+        return None
+    value, divisor = below
+    if node.op is Op.DIV and r not in free[node.src[1]] and divisor is None:
+        return value, node.src[1]
+    is_zero = node.op is Op.WHERE and at > 0 and node.src[3 - at].op is Op.CONST \
+        and node.src[3 - at].value == 0
+    if node.op in (Op.MUL, Op.DIV) or is_zero or \
+            node.op is Op.CAST and node.dtype.is_float and node.src[0].dtype.is_float:
+        src = (*node.src[:at], value, *node.src[at + 1:])
+        return make(node.op, node.dtype, src, node.arg), divisor
+    return None
+
+
+def _renamed(a: Node, b: Node, own: tuple[Node, ...],
+             other: tuple[Node, ...]) -> dict[Node, Node] | None:
+    """What becomes of the ranges of `a` if it is `b` under other names of those that it binds, and
+    of `own` in the place of `other`; None if it is not."""
+    left, right = toposort([a]), toposort([b])
+    if len(left) != len(right) or len(own) != len(other):
+        return None
+    match: dict[Node, Node] = dict(zip(own, other, strict=True))
+    bound = {*own, *(r for n in left if n.op is Op.ACCUMULATE for r in n.src[1:])}
+    for x, y in zip(left, right, strict=True):
+        if x.op is Op.RANGE and x in bound:
+            alike = y.op is Op.RANGE and match.setdefault(x, y) is y \
+                and x.arg._replace(order=()) == y.arg._replace(order=())
+        elif x.src:
+            alike = (x.op, x.dtype, x.arg, tuple(match[s] for s in x.src)) \
+                == (y.op, y.dtype, y.arg, y.src)
+        else:
+            alike = x is y
+        if not alike:
+            return None
+        match[x] = y
+    return {x: y for x, y in match.items() if x.op is Op.RANGE and x is not y}
