@@ -140,6 +140,13 @@ class Runtime(Executor):
             return 0
         return target.busy_warps * target.warp
 
+    def streams(self, kernel: Kernel) -> bool:
+        from lazyten.codegen.gpu.gpu_stream import streamed
+        from lazyten.codegen.loops.lower import lower
+        from lazyten.codegen.loops.ranges import merge_ranges
+        from lazyten.codegen.loops.streaming import streams
+        return streams(streamed(merge_ranges(lower(kernel)), self.target))
+
     @property
     @undivided
     def has_tf32(self) -> bool:

@@ -33,10 +33,12 @@ OTHER_REGISTERS = 80
 
 
 class Products(NamedTuple):
-    """The two products of a streamed sum. free: of all nodes of its SINK."""
+    """The two products of a streamed sum. read: the factors of which a group reads other parts as
+    it goes on. free: of all nodes of its SINK."""
 
     total: Node
     scores: Node
+    read: tuple[Node, ...]
     free: dict[Node, frozenset[Node]]
 
 
@@ -47,7 +49,12 @@ def products_of(sink: Node) -> Products | None:
     totals = [n.src[0] for n in free if n.op is Op.RESCALED and operands(n.src[0]) is not None]
     inner = [n for n in free if n.op is Op.ACCUMULATE and operands(n) is not None
              and n not in totals]
-    return Products(totals[0], inner[0], free) if len(totals) == len(inner) == 1 else None
+    if len(totals) != 1 or len(inner) != 1:
+        return None
+    along = totals[0].src[1]
+    read = tuple(f for n in (inner[0], totals[0]) for f in operands(n) or ()
+                 if along in free[f] and inner[0] not in toposort([f]))
+    return Products(totals[0], inner[0], read, free)
 
 
 def streamed(sink: Node, target: Target) -> Node:
@@ -77,7 +84,7 @@ def stream_candidates(sink: Node, target: Target) -> list[Decisions]:
 
 def _tensors(found: Products, core: TensorCore) -> Iterator[Tensors]:
     """The ranges that both products may have."""
-    total, scores, free = found
+    total, scores, _, free = found
     inner, = total.src[1:]
     own = free[total] - {inner}
     for row, column in product(sorted(own, key=lambda r: r.arg.order), repeat=2):
@@ -107,12 +114,13 @@ def _candidate(sink: Node, found: Products, tensors: Tensors, target: Target, wa
     numbers = {load: i for loads in local_loads(sink).values() for i, load in enumerate(loads)}
     staged = []
     memory = 0
-    for load, number in numbers.items():
+    for load in found.read:
         own = set(ranges_of(load.src[1:]))
-        if inner not in own:
-            continue
+        number = numbers.get(load)
+        if number is None:
+            return None
         inside = part * math.prod(r.arg.extent for r in own & {column, under})
-        if row in own or inside // size > most_copies(core.takes.itemsize):
+        if inside // size > most_copies(core.takes.itemsize):
             return None
         staged.append(Staged(load, None, number, True))
         memory += buffers * inside * core.takes.itemsize * 5 // 4

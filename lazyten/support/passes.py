@@ -35,6 +35,7 @@ NAMES = {
     "store": "the cost model says which values are stored",
     "fuse": "stored values of equal loops become one kernel",
     "settle": "what decides something and would be computed in two places is stored, too",
+    "one_pass": "kernels that a device runs in one pass over what they share become one",
     "number": "what is stored gets the number of an array",
     "hold": "kernels that share their first axes become one, which holds rows between them",
     "build": "each kernel's expression, over its own arguments",
