@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from lazyten.codegen.gpu.gpu_model import REGISTERS
-from lazyten.codegen.gpu.local_memory import is_read_in_parts, most_copies
+from lazyten.codegen.gpu.local_memory import most_copies
 from lazyten.codegen.gpu.tensor_tiles import cores_for, divides, operands
 from lazyten.codegen.loops.packing import Staged, local_loads
 from lazyten.codegen.loops.ranges import free_ranges
@@ -122,15 +122,11 @@ def _candidate(sink: Node, found: Products, tensors: Tensors, target: Target, wa
         inside = part * math.prod(r.arg.extent for r in own & {column, under})
         if inside // size > most_copies(core.takes.itemsize):
             return None
-        staged.append(Staged(load, None, number, True))
+        staged.append(Staged(load, None, number, True, buffers))
         memory += buffers * inside * core.takes.itemsize * 5 // 4
     if len(staged) != 2 or memory > target.local_memory \
-            or buffers > 1 and not target.async_copies:
+            or buffers > 1 and not (target.async_copies and inner.arg.extent > part):
         return None
-    if buffers > 1:
-        if not all(is_read_in_parts(s.load, group, sink) for s in staged):
-            return None
-        staged = [Staged(s.load, None, s.number, True, buffers) for s in staged]
     tiles = ((row, tile), (column, columns // n))
     return Decisions(tile=tuple((r, n) for r, n in tiles if n > 1), local=((row, warps),),
                      group=group, staged=tuple(staged), tensor=tensors,
