@@ -54,7 +54,7 @@ class Matrices(LocalMatrices):
         self._close_nest(nest)
 
     def _multiply_in(self, nest: Sequence[Level], node: Node,
-                     factor: Callable[[Env], Value] | None = None) -> None:
+                     factor: Callable[[Env], Value | None] | None = None) -> None:
         """What a MATRIX does in loops that are open. factor: of an element of the result, by which
         what is there is multiplied first."""
         parts, ranges = node.src[2:2 + len(node.arg.c)], node.src[2 + len(node.arg.c):]
@@ -67,7 +67,7 @@ class Matrices(LocalMatrices):
         for tile in tiles:
             def products(so_far: list[Value], tile: Env = tile) -> list[Value]:
                 if factor is not None:
-                    so_far = [self.build.compute(Op.MUL, value.dtype, value, factor(tile | own))
+                    so_far = [self._scaled(value, factor(tile | own))
                               for value, own in zip(so_far, held, strict=True)]
                 for step in steps:
                     a, b = (side(tile | step) for side in sides)
@@ -78,6 +78,9 @@ class Matrices(LocalMatrices):
             for own, result in zip(held, results, strict=True):
                 env = tile | own
                 self.values[node, tuple(env[r] for r in self.unrolled[node])] = result
+
+    def _scaled(self, value: Value, factor: Value | None) -> Value:
+        return value if factor is None else self.build.compute(Op.MUL, value.dtype, value, factor)
 
     def _operand(self, core: TensorCore, side: Node, outside: Collection[Node]) -> Held:
         """What an item holds of one operand, words or elements, for each assignment of the ranges

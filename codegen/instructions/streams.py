@@ -37,8 +37,8 @@ class Streams(Matrices):
             total, factor = node.src
             self._need(factor)
 
-            def rescaling(env: Env, factor: Node = factor) -> Value:
-                return self._value(factor, env)
+            def rescaling(env: Env, factor: Node = factor) -> Value | None:
+                return None if factor.op is Op.CONST else self._value(factor, env)
             if total.op is Op.MATRIX:
                 self.done.add(total)
                 self._multiply_in(nest, total, rescaling)
@@ -70,14 +70,14 @@ class Streams(Matrices):
             self.values[peak, instance], = self._carry(peak.dtype, Op.MAX, nest, 1, step)
 
     def _sums(self, total: Node, nest: Sequence[Level],
-              rescaling: Callable[[Env], Value]) -> None:
+              rescaling: Callable[[Env], Value | None]) -> None:
         """A sum of an item's own elements, which those of others are added to in the end."""
         self._need(total.src[0])
         self.done.add(total)
         taken = self._taken(total, sorted_unrolled(total.src[1:]))
         for env in self._instances(total):
             def step(so_far: list[Value], env: Env = env) -> list[Value]:
-                scaled = self.build.compute(Op.MUL, total.dtype, so_far[0], rescaling(env))
+                scaled = self._scaled(so_far[0], rescaling(env))
                 return [self._chain(total, env, taken, 1, scaled)]
             instance = tuple(env[r] for r in self.unrolled[total])
-            self.values[total, instance], = self._carry(total.dtype, Op.ADD, nest, 1, step)
+            self.values[total, instance], = self._carry(total.dtype, total.arg, nest, 1, step)

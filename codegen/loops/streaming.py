@@ -72,77 +72,116 @@ def _stream_of(total: Node, free: Free) -> Stream | None:
 
 def _rescaled(total: Node, weight: Node, r: Node, free: Free) -> Node | None:
     """What is in the place of a sum; None if its terms are not as described."""
-    score, peak = weight.src[0].src
-    most = make(Op.ACCUMULATE, peak.dtype, (score, r), Op.MAX)
-    before, now = (make(Op.RUNNING, peak.dtype, (most,), b) for b in (True, False))
-    zero = const(0, peak.dtype)
-    grown = elementwise(Op.WHERE, elementwise(Op.CMPNE, before, now),
-                        elementwise(Op.SUB, before, now), zero)
-    factor = elementwise(Op.EXP, grown)
-    lowest = elementwise(Op.CMPNE, now, const(-math.inf, peak.dtype))
-    unit = elementwise(Op.EXP, elementwise(
-        Op.SUB, score, elementwise(Op.WHERE, lowest, now, zero)))
-    nothing = elementwise(Op.SUB, most, most)
-    divided: dict[Node, Node] = {}
-
-    def in_one_pass(node: Node) -> Node | None:
-        """A sum of weights alone, over a range of its own."""
-        if node.op is not Op.ACCUMULATE or node.arg is not Op.ADD or len(node.src) != 2:
-            return None
-        names = next((found for n in toposort([node.src[0]]) if n.op is Op.EXP
-                      and n.src[0].op is Op.SUB and n.src[0].src[1] is peak
-                      and (found := _renamed(n.src[0].src[0], score, node.src[1:], (r,)))
-                      is not None), None)
-        if names is None:
-            return None
-        value, = substitute([node.src[0]], names)
-        term = _term(value, weight, unit, r, free_ranges(value))
-        if term is None or term[1] is not None:
-            return None
-        made = make(Op.ACCUMULATE, node.dtype, (term[0], r), Op.ADD)
-        return elementwise(Op.ADD, make(Op.RESCALED, node.dtype, (made, factor)), nothing)
-
-    found = _term(total.src[0], weight, unit, r, free)
+    peak = weight.src[0].src[1]
+    units = _Units.of(weight, r)
+    found = _term(total.src[0], weight, units.unit, r, free)
     if found is None:
         return None
-    value, divisor = found
-    for node in toposort([divisor]) if divisor is not None else ():
-        made = in_one_pass(node)
-        if made is not None:
-            divided[node] = made
-    sums = make(Op.ACCUMULATE, total.dtype, (value, r), Op.ADD)
-    result = make(Op.RESCALED, total.dtype, (sums, factor))
-    if divisor is None:
-        return elementwise(Op.ADD, result, nothing)
-    divisor, = rewrite([divisor], lambda n: None, divided)
-    if any(n is peak for n in toposort([divisor])):
+    result = units.sum_of(found.value, Op.ADD)
+    if found.divisor is None:
+        return elementwise(Op.ADD, result, units.nothing)
+    sums = {n: made for n in toposort([found.divisor])
+            if (made := _sum_of_weights(n, weight, units)) is not None}
+    divisor, = rewrite([found.divisor], lambda n: None, sums)
+    if peak in set(toposort([divisor])):
         return None
-    return elementwise(Op.DIV, result, divisor)
+    divided = elementwise(Op.DIV, result, divisor)
+    if found.used is None:
+        return divided
+    one, zero = const(1, peak.dtype), const(0, peak.dtype)
+    some = units.sum_of(elementwise(Op.WHERE, found.used, one, zero), Op.MAX)
+    return elementwise(Op.WHERE, elementwise(Op.CMPNE, some, zero), divided, result)
 
 
-def _term(node: Node, weight: Node, unit: Node, r: Node, free: Free) -> tuple[Node, Node | None] | None:
-    """(a term with `unit` in the place of its weight, what is to divide the sum); None if it is not
-    proportional to the weight."""
+class _Units(NamedTuple):
+    """unit: what a weight is, in terms of the maximum so far. factor: what sums are multiplied with
+    as that grows. nothing: 0, or NaN where the maximum is not finite. range: of the pass."""
+
+    unit: Node
+    factor: Node
+    nothing: Node
+    range: Node
+
+    @staticmethod
+    def of(weight: Node, r: Node) -> _Units:
+        """Those of exp(score - peak), with a peak that is found as the pass goes on."""
+        score, peak = weight.src[0].src
+        most = make(Op.ACCUMULATE, peak.dtype, (score, r), Op.MAX)
+        before, now = (make(Op.RUNNING, peak.dtype, (most,), b) for b in (True, False))
+        zero = const(0, peak.dtype)
+        grown = elementwise(Op.WHERE, elementwise(Op.CMPNE, before, now),
+                            elementwise(Op.SUB, before, now), zero)
+        is_lowest = elementwise(Op.CMPNE, now, const(-math.inf, peak.dtype))
+        start = elementwise(Op.WHERE, is_lowest, now, zero)
+        return _Units(elementwise(Op.EXP, elementwise(Op.SUB, score, start)),
+                      elementwise(Op.EXP, grown), elementwise(Op.SUB, most, most), r)
+
+    def sum_of(self, value: Node, combiner: Op) -> Node:
+        """A reduction in this pass; a maximum is of what has no unit."""
+        total = make(Op.ACCUMULATE, value.dtype, (value, self.range), combiner)
+        factor = self.factor if combiner is Op.ADD else const(1, value.dtype)
+        return make(Op.RESCALED, value.dtype, (total, factor))
+
+
+def _sum_of_weights(node: Node, weight: Node, units: _Units) -> Node | None:
+    """What is in the place of a sum of weights over a range of its own; None for other nodes."""
+    score, peak = weight.src[0].src
+    if node.op is not Op.ACCUMULATE or node.arg is not Op.ADD or len(node.src) != 2:
+        return None
+    names = next((found for n in toposort([node.src[0]]) if n.op is Op.EXP
+                  and n.src[0].op is Op.SUB and n.src[0].src[1] is peak
+                  and (found := _renamed(n.src[0].src[0], score, node.src[1:], (units.range,)))
+                  is not None), None)
+    if names is None:
+        return None
+    value, = substitute([node.src[0]], names)
+    term = _term(value, weight, units.unit, units.range, free_ranges(value))
+    if term is None or term.divisor is not None:
+        return None
+    return elementwise(Op.ADD, units.sum_of(term.value, Op.ADD), units.nothing)
+
+
+class _Term(NamedTuple):
+    """A term with its unit in the place of a weight. divisor: what is to divide the sum. used: when
+    that divides this term; where not, it is 0, whatever the divisor is. None: always."""
+
+    value: Node
+    divisor: Node | None = None
+    used: Node | None = None
+
+
+def _term(node: Node, weight: Node, unit: Node, r: Node, free: Free) -> _Term | None:
+    """What a term of a sum is made of; None if it is not proportional to the weight."""
     if node is weight:
-        return unit, None
-    at = next((i for i, s in enumerate(node.src) if weight in set(toposort([s]))), None)
-    if at is None or sum(weight in set(toposort([s])) for s in node.src) > 1:
+        return _Term(unit)
+    with_weight = [i for i, s in enumerate(node.src) if weight in set(toposort([s]))]
+    if len(with_weight) != 1 or node.op is Op.ACCUMULATE:
         return None
-    if node.op is Op.ACCUMULATE or at == 1 and node.op is not Op.MUL and node.op is not Op.WHERE:
-        return None
+    at, = with_weight
     below = _term(node.src[at], weight, unit, r, free)
     if below is None:
         return None
-    value, divisor = below
-    if node.op is Op.DIV and r not in free[node.src[1]] and divisor is None:
-        return value, node.src[1]
-    is_zero = node.op is Op.WHERE and at > 0 and node.src[3 - at].op is Op.CONST \
-        and node.src[3 - at].value == 0
-    if node.op in (Op.MUL, Op.DIV) or is_zero or \
-            node.op is Op.CAST and node.dtype.is_float and node.src[0].dtype.is_float:
-        src = (*node.src[:at], value, *node.src[at + 1:])
-        return make(node.op, node.dtype, src, node.arg), divisor
-    return None
+    made = make(node.op, node.dtype, (*node.src[:at], below.value, *node.src[at + 1:]), node.arg)
+    if node.op is Op.DIV and at == 0:
+        if r in free[node.src[1]]:
+            return below._replace(value=made)
+        return below._replace(divisor=node.src[1]) if below.divisor is None else None
+    if node.op is Op.MUL or node.op is Op.CAST and node.dtype.is_float \
+            and node.src[0].dtype.is_float:
+        return below._replace(value=made)
+    if node.op is not Op.WHERE or at == 0 or not _is_zero(node.src[3 - at]):
+        return None
+    if below.divisor is None:
+        return below._replace(value=made)
+    used = node.src[0] if at == 1 else elementwise(Op.NOT, node.src[0])
+    if below.used is not None:
+        used = elementwise(Op.AND, used, below.used)
+    return below._replace(value=made, used=used)
+
+
+def _is_zero(node: Node) -> bool:
+    """Whether it is the constant 0, not -0."""
+    return node.op is Op.CONST and node.value == 0 and math.copysign(1, node.value) > 0
 
 
 def _renamed(a: Node, b: Node, own: tuple[Node, ...],
