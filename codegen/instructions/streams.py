@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lazyten.codegen.instructions.accumulation import Level
 from lazyten.codegen.instructions.instructions import Value
 from lazyten.codegen.instructions.matrices import Matrices
-from lazyten.codegen.instructions.scopes import Env, sorted_unrolled
+from lazyten.codegen.instructions.scopes import Env, assignments, sorted_unrolled
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 
@@ -45,25 +45,31 @@ class Streams(Matrices):
             else:
                 self._sums(total, nest, rescaling)
         self._close_nest(nest)
-        for node in (peak, *(n.src[0] for n in self.rescaled)):
-            for env in self._instances(node) if node.op is Op.ACCUMULATE else ():
-                instance = tuple(env[r] for r in self.unrolled[node])
-                self.values[node, instance] = self._finish(node, [self.values[node, instance]])
         for node in self.rescaled:
+            total = node.src[0]
             for env in self._instances(node):
+                value = self._value(total, env)
                 self.values[node, tuple(env[r] for r in self.unrolled[node])] = \
-                    self._value(node.src[0], env)
+                    value if total.op is Op.MATRIX else self._finish(total, [value])
 
     def _peaks(self, peak: Node, nest: Sequence[Level]) -> None:
-        """The maximum after each iteration, of all items that share its elements."""
+        """The maximum after each iteration, of all items that share its elements. What is NaN is
+        left out: it is in the sums."""
         self._need(peak.src[0])
-        taken = self._taken(peak, sorted_unrolled(peak.src[1:]))
+        taken = assignments(sorted_unrolled(peak.src[1:]))
         for env in self._instances(peak):
             instance = tuple(env[r] for r in self.unrolled[peak])
 
             def step(so_far: list[Value], env: Env = env,
                      instance: tuple[int, ...] = instance) -> list[Value]:
-                now = self._finish(peak, [self._chain(peak, env, taken, 1, so_far[0])])
+                now = so_far[0]
+                for element in taken:
+                    now = self.build.compute(Op.GREATER, peak.dtype, now,
+                                             self._value(peak.src[0], env | element))
+                for r in peak.src[1:]:
+                    if r.arg.kind == "local":
+                        now = self.build.across(Op.GREATER, now, self.strides[r], r.arg.extent,
+                                                self.group)
                 for node in self.running:
                     self.values[node, instance] = so_far[0] if node.arg else now
                 return [now]

@@ -106,6 +106,7 @@ class _Units(NamedTuple):
     def of(weight: Node, r: Node) -> _Units:
         """Those of exp(score - peak), with a peak that is found as the pass goes on."""
         score, peak = weight.src[0].src
+        score = _times(score, 1 / math.log(2))
         most = make(Op.ACCUMULATE, peak.dtype, (score, r), Op.MAX)
         before, now = (make(Op.RUNNING, peak.dtype, (most,), b) for b in (True, False))
         zero = const(0, peak.dtype)
@@ -113,14 +114,25 @@ class _Units(NamedTuple):
                             elementwise(Op.SUB, before, now), zero)
         is_lowest = elementwise(Op.CMPNE, now, const(-math.inf, peak.dtype))
         start = elementwise(Op.WHERE, is_lowest, now, zero)
-        return _Units(elementwise(Op.EXP, elementwise(Op.SUB, score, start)),
-                      elementwise(Op.EXP, grown), elementwise(Op.SUB, most, most), r)
+        return _Units(elementwise(Op.EXP2, elementwise(Op.SUB, score, start)),
+                      elementwise(Op.EXP2, grown), elementwise(Op.SUB, most, most), r)
 
     def sum_of(self, value: Node, combiner: Op) -> Node:
         """A reduction in this pass; a maximum is of what has no unit."""
         total = make(Op.ACCUMULATE, value.dtype, (value, self.range), combiner)
         factor = self.factor if combiner is Op.ADD else const(1, value.dtype)
         return make(Op.RESCALED, value.dtype, (total, factor))
+
+
+def _times(node: Node, factor: float) -> Node:
+    """A value times a positive constant; of another constant's product, their product's."""
+    if node.op is Op.CONST:
+        return const(float(node.value) * factor, node.dtype)
+    if node.op is Op.WHERE and any(s.op is Op.CONST for s in node.src[1:]):
+        return elementwise(Op.WHERE, node.src[0], *(_times(s, factor) for s in node.src[1:]))
+    if node.op is Op.MUL and node.src[1].op is Op.CONST:
+        return elementwise(Op.MUL, node.src[0], _times(node.src[1], factor))
+    return elementwise(Op.MUL, node, const(factor, node.dtype))
 
 
 def _sum_of_weights(node: Node, weight: Node, units: _Units) -> Node | None:

@@ -184,6 +184,10 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     return f"({first} > {second}) ? {_chosen(out, dtype, a)} : {b}"
 
 
+def _greater(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+    return f"fmax({args[0]}, {args[1]})"
+
+
 def _where(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     condition, a, b = args
     if lanes > 1 and dtype.bits > 8:
@@ -245,5 +249,5 @@ ROWS: dict[Op, Row] = {
     Op.DIV: _infix("/"), Op.QUOTIENT: _truncating("/"), Op.REMAINDER: _truncating("%"),
     Op.FLOOR: _floor, Op.MAX: _max, Op.CMPLT: _less, Op.CMPNE: _unequal, Op.AND: _infix("&"),
     Op.OR: _infix("|"), Op.XOR: _infix("^"), Op.SHL: _infix("<<"), Op.SHR: _shift_right,
-    Op.WHERE: _where, Op.MULACC: _mulacc,
+    Op.WHERE: _where, Op.MULACC: _mulacc, Op.GREATER: _greater,
 }

@@ -135,6 +135,7 @@ class Op(metaclass=_Ops):
     QUOTIENT: ClassVar[Op]         # of integers, truncated; not by 0, nor the least one by -1
     REMAINDER: ClassVar[Op]        # what that leaves, with the dividend's sign; C's fmod of floats
     FLOOR: ClassVar[Op]            # of floats
+    GREATER: ClassVar[Op]          # of floats: the other one where one is NaN, either of two zeros
 
 
 for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1):
@@ -152,7 +153,7 @@ SHARING_OPS = frozenset({Op.SHARD, Op.JOINED, Op.OWN})
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
                        Op.MATRIX, Op.RUNNING, Op.RESCALED, Op.SINK,
-                       Op.QUOTIENT, Op.REMAINDER, Op.FLOOR})
+                       Op.QUOTIENT, Op.REMAINDER, Op.FLOOR, Op.GREATER})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both
 
