@@ -105,7 +105,7 @@ def _candidate(sink: Node, found: Products, tensors: Tensors, target: Target, wa
     size, rows = core.warp * warps, m * tile * warps
     columns, depth = column.arg.extent, under.arg.extent
     sums = tile * (columns + part) * core.size(core.c) // n
-    if rows > row.arg.extent or columns % n or depth % k or part % k or inner.arg.extent % part \
+    if rows > row.arg.extent or columns % n or depth % k or part % k or part > inner.arg.extent \
             or sums > MOST_SUMS or size > target.work_group:
         return None
     group = ((inner, part), (under, depth)) if depth > 1 else ()
