@@ -106,16 +106,18 @@ class _Units(NamedTuple):
     def of(weight: Node, r: Node) -> _Units:
         """Those of exp(score - peak), with a peak that is found as the pass goes on."""
         score, peak = weight.src[0].src
-        score = _times(score, 1 / math.log(2))
-        most = make(Op.ACCUMULATE, peak.dtype, (score, r), Op.MAX)
-        before, now = (make(Op.RUNNING, peak.dtype, (most,), b) for b in (True, False))
-        zero = const(0, peak.dtype)
+        plain, scale = _unscaled(score)
+        most = make(Op.ACCUMULATE, peak.dtype, (plain, r), Op.MAX)
+        zero, factor = const(0, peak.dtype), const(scale / math.log(2), peak.dtype)
+        reached, before, now = (elementwise(Op.MUL, n, factor) for n in (
+            most, *(make(Op.RUNNING, peak.dtype, (most,), b) for b in (True, False))))
         grown = elementwise(Op.WHERE, elementwise(Op.CMPNE, before, now),
                             elementwise(Op.SUB, before, now), zero)
         is_lowest = elementwise(Op.CMPNE, now, const(-math.inf, peak.dtype))
         start = elementwise(Op.WHERE, is_lowest, now, zero)
-        return _Units(elementwise(Op.EXP2, elementwise(Op.SUB, score, start)),
-                      elementwise(Op.EXP2, grown), elementwise(Op.SUB, most, most), r)
+        power = make(Op.MULACC, peak.dtype, (plain, factor, elementwise(Op.NEG, start)))
+        return _Units(elementwise(Op.EXP2, power), elementwise(Op.EXP2, grown),
+                      elementwise(Op.SUB, reached, reached), r)
 
     def sum_of(self, value: Node, combiner: Op) -> Node:
         """A reduction in this pass; a maximum is of what has no unit."""
@@ -124,15 +126,18 @@ class _Units(NamedTuple):
         return make(Op.RESCALED, value.dtype, (total, factor))
 
 
-def _times(node: Node, factor: float) -> Node:
-    """A value times a positive constant; of another constant's product, their product's."""
-    if node.op is Op.CONST:
-        return const(float(node.value) * factor, node.dtype)
-    if node.op is Op.WHERE and any(s.op is Op.CONST for s in node.src[1:]):
-        return elementwise(Op.WHERE, node.src[0], *(_times(s, factor) for s in node.src[1:]))
-    if node.op is Op.MUL and node.src[1].op is Op.CONST:
-        return elementwise(Op.MUL, node.src[0], _times(node.src[1], factor))
-    return elementwise(Op.MUL, node, const(factor, node.dtype))
+def _unscaled(node: Node) -> tuple[Node, float]:
+    """A value as another one times a positive constant, 1 if it is not computed like that: then the
+    greatest of both are at the same place. What is chosen in its place may be infinite."""
+    if node.op is Op.MUL and node.src[1].op is Op.CONST and 0 < node.src[1].value < math.inf:
+        return node.src[0], float(node.src[1].value)
+    if node.op is Op.WHERE:
+        for at, other in ((1, 2), (2, 1)):
+            if node.src[other].op is Op.CONST and abs(node.src[other].value) == math.inf:
+                plain, scale = _unscaled(node.src[at])
+                sides = {at: plain, other: node.src[other]}
+                return elementwise(Op.WHERE, node.src[0], sides[1], sides[2]), scale
+    return node, 1.0
 
 
 def _sum_of_weights(node: Node, weight: Node, units: _Units) -> Node | None:
