@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from lazyten.codegen.gpu.gpu_model import REGISTERS
 from lazyten.codegen.gpu.local_memory import most_copies
 from lazyten.codegen.gpu.tensor_tiles import cores_for, divides, operands
 from lazyten.codegen.loops.packing import Staged, local_loads
@@ -135,8 +134,9 @@ def _candidate(sink: Node, found: Products, tensors: Tensors, target: Target, wa
 
 def _units(decisions: Decisions, target: Target) -> float:
     """A first guess."""
-    (_, warps), = decisions.local
+    (row, warps), = decisions.local
     part = decisions.group[0][1]
     buffers = max(s.buffers for s in decisions.staged)
-    return abs(math.log2(warps / 4)) + abs(math.log2(part / 64)) + abs(buffers - 2) \
-        + 2 * dict(decisions.tile).get(decisions.tensor.row, 1)
+    units: float = abs(math.log2(warps / 4)) + abs(math.log2(part / 64)) + abs(buffers - 2) \
+        + 2 * dict(decisions.tile).get(row, 1)
+    return units

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lazyten.codegen.instructions.instructions import Function, Store, Value
-from lazyten.codegen.instructions.streams import Streams
 from lazyten.codegen.instructions.scopes import Env, is_loop
 from lazyten.codegen.instructions.staging import Staging
+from lazyten.codegen.instructions.streams import Streams
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op

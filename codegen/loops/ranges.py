@@ -50,8 +50,8 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
             loops = node.src[2 + len(own):]
             free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | frozenset(own)
         elif node.op is Op.RUNNING:
-            loops = (r for r in node.src[0].src[1:] if r.arg.kind == "reduce")
-            free[node] = free[node.src[0]].union(loops)
+            free[node] = free[node.src[0]].union(
+                r for r in node.src[0].src[1:] if r.arg.kind == "reduce")
         elif node.op is Op.RESCALED:
             free[node] = free[node.src[0]]
         elif node.op is Op.STAGE:

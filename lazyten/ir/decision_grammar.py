@@ -111,7 +111,7 @@ def _tensor(part: Part, inside: str, fail: Fail) -> Part:
     the reduction of the product in its rows comes after its own."""
     names, _, core = inside.partition(":")
     ranges = [_range(name, fail) for name in names.split(",")]
-    if len(set(ranges)) not in (3, 4) or len(set(ranges)) != len(ranges) or not re.fullmatch(r"\w+", core.strip()):
+    if not 3 <= len(set(ranges)) == len(ranges) <= 4 or not re.fullmatch(r"\w+", core.strip()):
         fail("write rows, columns, reduction and a tensor core, as in i0, i1, r0.2: m16n8k16_f16")
     return part._replace(ranges=tuple(ranges), word=core.strip())
 

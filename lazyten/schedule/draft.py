@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.inspection import dump, verify
+from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node
 from lazyten.schedule.cost import StoredValue
-from lazyten.ir.kernel import Kernel
 from lazyten.schedule.fusion import FusedKernel
 from lazyten.schedule.steps import Step
 from lazyten.support.errors import InternalError
