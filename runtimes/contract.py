@@ -141,11 +141,9 @@ class Runtime(Executor):
         return target.busy_warps * target.warp
 
     def streams(self, kernel: Kernel) -> bool:
-        from lazyten.codegen.gpu.gpu_stream import streamed
-        from lazyten.codegen.loops.lower import lower
-        from lazyten.codegen.loops.ranges import merge_ranges
+        from lazyten.codegen.gpu.gpu_stream import streamed_loops
         from lazyten.codegen.loops.streaming import streams
-        return streams(streamed(merge_ranges(lower(kernel)), self.target))
+        return streams(streamed_loops(kernel, self.target))
 
     @property
     @undivided

@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from lazyten.codegen.gpu.local_memory import most_copies
 from lazyten.codegen.gpu.tensor_tiles import cores_for, divides, operands
+from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.packing import Staged, local_loads
-from lazyten.codegen.loops.ranges import free_ranges
+from lazyten.codegen.loops.ranges import free_ranges, merge_ranges
 from lazyten.codegen.loops.streaming import stream, streams
 from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors
 from lazyten.codegen.targets.target import Target
 from lazyten.codegen.targets.tensor_cores import TensorCore
+from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node, ranges_of, toposort
 from lazyten.ir.ops import Op
 
@@ -58,10 +60,15 @@ def products_of(sink: Node) -> Products | None:
 
 def streamed(sink: Node, target: Target) -> Node:
     """The SINK in one pass, if this target has what makes that worthwhile."""
-    if not target.tensor_cores or not target.local_memory:
+    if target.work_group == 1 or not target.tensor_cores or not target.local_memory:
         return sink
     made = stream(sink)
     return made if streams(made) and stream_candidates(made, target) else sink
+
+
+def streamed_loops(kernel: Kernel, target: Target) -> Node:
+    """The loops of a kernel, in one pass if they can be."""
+    return streamed(merge_ranges(lower(kernel)), target)
 
 
 def stream_candidates(sink: Node, target: Target) -> list[Decisions]:
