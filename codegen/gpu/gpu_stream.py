@@ -78,7 +78,7 @@ def stream_candidates(sink: Node, target: Target) -> list[Decisions]:
         return []
     units = {}
     for core in cores_for(found.total, target.tensor_cores):
-        if core.is_local or core not in cores_for(found.scores, target.tensor_cores):
+        if core.is_local or not core.takes.is_half or core not in cores_for(found.scores, target.tensor_cores):
             continue
         for tensors in _tensors(found, core):
             for shape in product(WARPS, TILES, PARTS, BUFFERS):

@@ -23,6 +23,7 @@ import math
 from typing import NamedTuple
 
 from lazyten.codegen.loops.ranges import free_ranges
+from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, const, elementwise, make, rewrite, substitute, toposort
 from lazyten.ir.ops import Op
 
@@ -116,7 +117,9 @@ class _Units(NamedTuple):
         is_lowest = elementwise(Op.CMPNE, now, const(-math.inf, peak.dtype))
         start = elementwise(Op.WHERE, is_lowest, now, zero)
         power = make(Op.MULACC, peak.dtype, (plain, factor, elementwise(Op.NEG, start)))
-        return _Units(elementwise(Op.EXP2, power), elementwise(Op.EXP2, grown),
+        unit = make(Op.NEAR_EXP2, dt.float32, (power,)) if peak.dtype is dt.float32 \
+            else elementwise(Op.EXP2, power)
+        return _Units(unit, elementwise(Op.EXP2, grown),
                       elementwise(Op.SUB, reached, reached), r)
 
     def sum_of(self, value: Node, combiner: Op) -> Node:

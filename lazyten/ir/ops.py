@@ -136,6 +136,7 @@ class Op(metaclass=_Ops):
     REMAINDER: ClassVar[Op]        # what that leaves, with the dividend's sign; C's fmod of floats
     FLOOR: ClassVar[Op]            # of floats
     GREATER: ClassVar[Op]          # of floats: the other one where one is NaN, either of two zeros
+    NEAR_EXP2: ClassVar[Op]        # of float32: EXP2 but for 2**-21 of it; less than 2**-126 may be 0
 
 
 for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1):
@@ -153,7 +154,8 @@ SHARING_OPS = frozenset({Op.SHARD, Op.JOINED, Op.OWN})
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
                        Op.MATRIX, Op.RUNNING, Op.RESCALED, Op.SINK,
-                       Op.QUOTIENT, Op.REMAINDER, Op.FLOOR, Op.GREATER})
+                       Op.QUOTIENT, Op.REMAINDER, Op.FLOOR, Op.GREATER,
+                       Op.NEAR_EXP2})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both
 
