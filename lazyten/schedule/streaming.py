@@ -3,8 +3,9 @@
 In: the kernels that fusion.py makes. Out: the same, but where a product is made of a softmax whose
 scores are products themselves, and nobody else reads the weights or the scores, one kernel has all
 three as its expression, if the device says that it streams it (`Limits.streams`): then nothing of
-the scores' size is stored. Otherwise such a kernel would compute the scores three times. Called by
-schedule.py.
+the scores' size is stored. Otherwise such a kernel would compute the scores three times. What the
+three read that is made of indices alone, such as a causal mask, is part of that expression, too.
+Called by schedule.py.
 """
 from __future__ import annotations
 
@@ -45,8 +46,14 @@ def in_one_pass(groups: Sequence[FusedKernel], same: Callable[[Node], Node], kep
             found = [n for g in last for n in before(g)]
             chain += found
             last = [made[n] for n in found]
-        if len(chain) == LONGEST - 1 and len(group.stored) == 1 and streams(group, chain):
+        if len(chain) < LONGEST - 1 or len(group.stored) > 1:
+            continue
+        members = {group, *(made[n] for n in chain)}
+        known = [n for g in members for n in reads[g]
+                 if n not in kept and _is_of_indices(made[n], same, made)]
+        if streams(group, [*chain, *known]):
             gone.update(chain)
+            gone.update(n for n in known if readers[n] <= members)
     return [g for g in groups if same(g.stored[0].node) not in gone]
 
 
@@ -59,6 +66,15 @@ def _reads(group: FusedKernel, same: Callable[[Node], Node],
 
 def _reduces(group: FusedKernel, same: Callable[[Node], Node], made: Collection[Node]) -> bool:
     return any(n.op is Op.REDUCE for n in _nodes(group, same, made))
+
+
+def _is_of_indices(group: FusedKernel, same: Callable[[Node], Node],
+                   made: Collection[Node]) -> bool:
+    """Whether it makes one value, of positions alone: nothing is read for it."""
+    nodes = _nodes(group, same, made)
+    return len(group.stored) == 1 and not any(
+        n.op in (Op.REDUCE, Op.BUFFER) or same(n) in made and n is not group.stored[0].node
+        for n in nodes)
 
 
 def _nodes(group: FusedKernel, same: Callable[[Node], Node],
