@@ -6,12 +6,15 @@ its terms, which are in the new unit.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from lazyten.codegen.instructions.accumulation import Level
 from lazyten.codegen.instructions.instructions import Value
 from lazyten.codegen.instructions.matrices import Matrices
 from lazyten.codegen.instructions.scopes import Env, assignments, sorted_unrolled
+from lazyten.codegen.loops.stops import stop_of
+from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 
@@ -32,6 +35,8 @@ class Streams(Matrices):
         self.done |= self.streamed
         peak, = {n.src[0] for n in self.running}
         nest = self._nest(peak, peak.src[1:])
+        if len(nest) == 1:
+            self._stop(peak, nest[0].range)
         self._peaks(peak, nest)
         for node in self.rescaled:
             total, factor = node.src
@@ -51,6 +56,22 @@ class Streams(Matrices):
                 value = self._value(total, env)
                 self.values[node, tuple(env[r] for r in self.unrolled[node])] = \
                     value if total.op is Op.MATRIX else self._finish(total, [value])
+
+    def _stop(self, peak: Node, r: Node) -> None:
+        """End the loop where what is left of it is hidden: an element of -inf has no weight."""
+        used = [n.src[0] for n in self.rescaled if n.src[0].arg is Op.MAX]
+        found = stop_of({peak.src[0]: -math.inf, **{n.src[0]: 0 for n in used}}, r)
+        if found is None:
+            return
+        base, offset = self._sum(found.terms, found.constant, {})
+        one, step, all_of_it = (
+            self.build.constant(n, dt.INDEX) for n in (1, found.step, r.arg.extent))
+        total = self.build.constant(offset, dt.INDEX)
+        total = total if base is None else self.build.compute(Op.ADD, dt.INDEX, base, total)
+        count = self.build.compute(Op.IDIV, dt.INDEX, total, step)
+        count = self.build.compute(Op.MAX, dt.INDEX, count, one)
+        is_early = self.build.compute(Op.CMPLT, dt.bool_, count, all_of_it)
+        self.stops[r] = self.build.compute(Op.WHERE, dt.INDEX, is_early, count, all_of_it)
 
     def _peaks(self, peak: Node, nest: Sequence[Level]) -> None:
         """The maximum after each iteration, of all items that share its elements. What is NaN is

@@ -89,9 +89,7 @@ def _rescaled(total: Node, weight: Node, r: Node, free: Free) -> Node | None:
     divided = elementwise(Op.DIV, result, divisor)
     if found.used is None:
         return divided
-    one, zero = const(1, peak.dtype), const(0, peak.dtype)
-    some = units.sum_of(elementwise(Op.WHERE, found.used, one, zero), Op.MAX)
-    return elementwise(Op.WHERE, elementwise(Op.CMPNE, some, zero), divided, result)
+    return elementwise(Op.WHERE, units.sum_of(found.used, Op.MAX), divided, result)
 
 
 class _Units(NamedTuple):
@@ -191,12 +189,20 @@ def _term(node: Node, weight: Node, unit: Node, r: Node, free: Free) -> _Term | 
         return below._replace(value=made)
     if node.op is not Op.WHERE or at == 0 or not _is_zero(node.src[3 - at]):
         return None
+    if _is_lowest_where(weight.src[0].src[0], node.src[0], 3 - at):
+        made = below.value  # it is 0 already
     if below.divisor is None:
         return below._replace(value=made)
     used = node.src[0] if at == 1 else elementwise(Op.NOT, node.src[0])
     if below.used is not None:
         used = elementwise(Op.AND, used, below.used)
     return below._replace(value=made, used=used)
+
+
+def _is_lowest_where(score: Node, condition: Node, side: int) -> bool:
+    """Whether a score is -inf where this condition holds (side 1) or does not (side 2)."""
+    return score.op is Op.WHERE and score.src[0] is condition \
+        and score.src[side].op is Op.CONST and score.src[side].value == -math.inf
 
 
 def _is_zero(node: Node) -> bool:

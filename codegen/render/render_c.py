@@ -197,7 +197,8 @@ class _Renderer:
             self.line(f"{kind} {counter} = {self.dialect.group};")
             return "{"
         if not loop.parallel:
-            return f"for ({kind} {counter} = 0; {counter} < {loop.extent}; ++{counter}) {{"
+            stop = loop.extent if loop.stop is None else self.names[loop.stop]
+            return f"for ({kind} {counter} = 0; {counter} < {stop}; ++{counter}) {{"
         item, grain = self.dialect.item, self.function.grain
         if grain == 1:
             self.line(f"{kind} {counter} = {item};")
