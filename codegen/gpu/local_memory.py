@@ -146,9 +146,11 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
     """(the STAGE with an array for each of so many iterations of `ahead`, where the elements at
     `place` are in those).
 
-    That is software pipelining: what an iteration reads is copied `buffers` - 1 iterations before.
+    That is software pipelining: what an iteration reads is copied `buffers` - 1 iterations before;
+    or all of it before the loop, if there are arrays for all iterations.
     """
-    buffers = min(buffers, ahead.arg.extent + 1)
+    extent = ahead.arg.extent
+    buffers = buffers if buffers < extent else extent + 1
     value, filled, *own = stage.src
     size = whole_accesses(stage.arg.size)
 
@@ -160,7 +162,7 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
         return [simplify(node) for node in pair]
     first = [node for i in range(buffers - 1) for node in at(index(i))]
     later = at(elementwise(Op.ADD, ahead, index(buffers - 1)))
-    arg = stage.arg._replace(size=buffers * size, buffers=buffers)
+    arg = stage.arg._replace(size=min(buffers, extent) * size, buffers=buffers)
     made = make(Op.STAGE, stage.dtype, (*first, *later, *own), arg)
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 

@@ -82,13 +82,14 @@ class Staging(Memory):
         """What a later iteration of a loop reads, if there is one; a batch, be it empty."""
         later = nodes[0].arg.buffers - 1
         r, _ = self.outer[block]
-        following = self.build.add(self.counter[r], self.build.constant(later, dt.INDEX))
-        when = self._runs(r, following)
-        if when is None:
-            last = self.build.constant(r.arg.extent - later, dt.INDEX)
-            when = self.build.compute(Op.CMPLT, dt.bool_, self.counter[r], last)
-        for node in nodes if r.arg.extent > later else ():
-            self._copy(node, later, block, when)
+        if r.arg.extent > later:
+            following = self.build.add(self.counter[r], self.build.constant(later, dt.INDEX))
+            when = self._runs(r, following)
+            if when is None:
+                last = self.build.constant(r.arg.extent - later, dt.INDEX)
+                when = self.build.compute(Op.CMPLT, dt.bool_, self.counter[r], last)
+            for node in nodes:
+                self._copy(node, later, block, when)
         block.items.append(Commit())
 
     def _runs(self, r: Node, iteration: Value) -> Value | None:

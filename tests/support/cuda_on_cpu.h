@@ -194,6 +194,7 @@ void wait_for_copies(unsigned pending);
 #define lazyten_wait_0() cuda_on_cpu::wait_for_copies(0)
 #define lazyten_wait_1() cuda_on_cpu::wait_for_copies(1)
 #define lazyten_wait_2() cuda_on_cpu::wait_for_copies(2)
+#define lazyten_wait_3() cuda_on_cpu::wait_for_copies(3)
 
 // ---- half arithmetic -------------------------------------------------------------------------------
 
