@@ -140,10 +140,10 @@ class Runtime(Executor):
             return 0
         return target.busy_warps * target.warp
 
+    @undivided
     def streams(self, kernel: Kernel) -> bool:
-        from lazyten.codegen.gpu.gpu_stream import streamed_loops
-        from lazyten.codegen.loops.streaming import streams
-        return streams(streamed_loops(kernel, self.target))
+        from lazyten.codegen.gpu.gpu_stream import pays, streamed_loops
+        return pays(streamed_loops(kernel, self.target), self.target)
 
     @property
     @undivided

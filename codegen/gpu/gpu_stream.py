@@ -1,8 +1,9 @@
 """Decisions for a streamed sum: tensor cores for it, and for the product that its rows are made of.
 
-In: a SINK that loops/streaming.py made. Out: decisions, the best first by an estimate. A group has
-some rows; its warps each have theirs alone, with all columns, so that a row's maximum is found
-among the items that share its elements. What all rows read is in local memory, part by part.
+In: a SINK that loops/streaming.py made. Out: decisions, the best first, and whether one pass pays.
+A group has some rows; its warps each have theirs alone, with all columns, so that a row's maximum
+is found among the items that share its elements. What all rows read is in local memory, part by
+part. What is best was measured on an H200, of some seventy kernels of twelve shapes.
 """
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
+from lazyten.codegen.gpu.gpu_tensor import multiprocessors
 from lazyten.codegen.gpu.local_memory import most_copies
 from lazyten.codegen.gpu.tensor_tiles import cores_for, divides, operands
 from lazyten.codegen.loops.lower import lower
@@ -30,7 +32,13 @@ PARTS = (32, 64, 128)
 BUFFERS = (1, 2, 3)
 MOST_SUMS = 160
 """Of both products, what an item holds."""
-OTHER_REGISTERS = 80
+BEST_PART, BEST_BUFFERS = 64, 2
+ROWS_FROM = ((128, 4), (64, 1), (32, 0))
+"""Rows of a group, where there are so many groups of them for each multiprocessor."""
+KEY_NS, ROW_NS, STORED_NS, LAUNCHES_NS = 12.5, 0.135, 0.004, 3000.0
+"""Nanoseconds, where an element of the sum has 64 columns: what one element takes the group that is
+alone on a multiprocessor; what it takes of a multiprocessor for each row, if it is busy; what an
+element of stored scores takes the GPU; and what two more kernels take to start."""
 
 
 class Products(NamedTuple):
@@ -71,12 +79,31 @@ def streamed_loops(kernel: Kernel, target: Target) -> Node:
     return streamed(merge_ranges(lower(kernel)), target)
 
 
+def pays(sink: Node, target: Target) -> bool:
+    """Whether a SINK is in one pass, which takes less time than three that store the scores. Of few
+    rows a part of the GPU would go over all elements, one after the other."""
+    found = products_of(sink) if streams(sink) else None
+    if found is None:
+        return False
+    along, = found.total.src[1:]
+    column = max(found.free[found.total] - found.free[found.scores], key=lambda r: r.arg.extent)
+    elements = along.arg.extent
+    rows = _rows(found, column)
+    each = max(KEY_NS, ROW_NS * rows / multiprocessors(target)) * column.arg.extent / 64
+    return elements * each < LAUNCHES_NS + STORED_NS * rows * elements
+
+
+def _rows(found: Products, column: Node) -> int:
+    """Of the sum, of all that is computed with it."""
+    return math.prod(r.arg.extent for r in found.free[found.total] - {column})
+
+
 def stream_candidates(sink: Node, target: Target) -> list[Decisions]:
     """All decisions, those first that the estimate expects to be fastest."""
     found = products_of(sink)
     if found is None:
         return []
-    units = {}
+    units: dict[Decisions, float] = {}
     for core in cores_for(found.total, target.tensor_cores):
         if core.is_local or not core.takes.is_half or core not in cores_for(found.scores, target.tensor_cores):
             continue
@@ -84,7 +111,7 @@ def stream_candidates(sink: Node, target: Target) -> list[Decisions]:
             for shape in product(WARPS, TILES, PARTS, BUFFERS):
                 decisions = _candidate(sink, found, tensors, target, *shape)
                 if decisions is not None:
-                    units[decisions] = _units(decisions, target)
+                    units[decisions] = _distance(decisions, found, target)
     return sorted(units, key=units.__getitem__)
 
 
@@ -139,11 +166,15 @@ def _candidate(sink: Node, found: Products, tensors: Tensors, target: Target, wa
                      parallel=Sharing(parallel, 1 if parallel else 0))
 
 
-def _units(decisions: Decisions, target: Target) -> float:
-    """A first guess."""
-    (row, warps), = decisions.local
-    part = decisions.group[0][1]
+def _distance(decisions: Decisions, found: Products, target: Target) -> float:
+    """How far decisions are from what was fastest: two blocks of rows a warp, which share what it
+    reads, in groups of as many rows as leave enough groups."""
+    tensors = decisions.tensor
+    assert tensors is not None
+    tile, (_, warps) = dict(decisions.tile).get(tensors.row, 1), decisions.local[0]
+    rows = _rows(found, tensors.column)
+    best = next(n for n, least in ROWS_FROM if rows >= n * least * multiprocessors(target))
     buffers = max(s.buffers for s in decisions.staged)
-    units: float = abs(math.log2(warps / 4)) + abs(math.log2(part / 64)) + abs(buffers - 2) \
-        + 2 * dict(decisions.tile).get(row, 1)
-    return units
+    distance: float = abs(math.log2(tensors.core.shape[0] * tile * warps / best)) \
+        + abs(math.log2(decisions.group[0][1] / BEST_PART)) + abs(buffers - BEST_BUFFERS)
+    return distance - (tile - 1) / 4 if best == ROWS_FROM[0][0] else distance + (tile - 1) / 4
