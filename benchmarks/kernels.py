@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,8 +128,8 @@ def rows() -> Iterator[Row]:
         yield from kind(given)
 
 
-def measured(row: Row, clock: Callable[[], float]) -> tuple[float, float]:
-    """The least time of a call of lazyten and of PyTorch, by turns, in microseconds."""
+def measured(row: Row, clock: Callable[[], float], seconds: float) -> tuple[float, float]:
+    """The least time of a call of lazyten and of PyTorch, by turns for `seconds`, in us."""
     import torch
     function = row.run  # not the row, whose arrays lt.jit would look through in each call
     run = lt.jit(lambda *inputs: function(lt, functional, *inputs))
@@ -140,7 +140,7 @@ def measured(row: Row, clock: Callable[[], float]) -> tuple[float, float]:
         lambda: run(*ours), lambda: function(torch, torch.nn.functional, *theirs)]
     check(row.name, *(call() for call in calls))
     times: tuple[list[float], list[float]] = ([], [])
-    end = time.perf_counter() + SECONDS
+    end = time.perf_counter() + seconds
     while len(times[0]) < LEAST_ROUNDS or time.perf_counter() < end:
         for call, taken in zip(calls, times, strict=True):
             start = clock()
@@ -156,22 +156,29 @@ def check(name: str, ours: Any, theirs: Any) -> None:
         np.testing.assert_allclose(a.numpy(), b.numpy(), 1e-3, 1e-3, err_msg=name)
 
 
-def main() -> None:
-    """Print the table."""
+def main(given_rows: Iterable[Row], words: str | None, width: int, seconds: float) -> None:
+    """Print the table of these rows, `words` being the help. A row that fails is told of."""
     import torch
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=words)
     parser.add_argument("pattern", nargs="?", default="", help="rows whose names it is found in")
     parser.add_argument("--threads", type=int, default=1, help="for both (default: 1)")
+    parser.add_argument("--worse", type=float, default=0, help="print rows of this ratio and up")
     given = parser.parse_args()
     lt.set_num_threads(given.threads)
     torch.set_num_threads(given.threads)
     clock = time.process_time if given.threads == 1 else time.perf_counter
-    print(f"{'least us':36}{'lazyten':>10}{'torch':>10}{'ratio':>8}")
-    for row in rows():
+    print(f"{'least us':{width}}{'lazyten':>10}{'torch':>10}{'ratio':>8}")
+    for row in given_rows:
         if re.search(given.pattern, row.name):
-            ours, theirs = measured(row, clock)
-            print(f"{row.name:36}{ours:10.0f}{theirs:10.0f}{ours / theirs:8.2f}", flush=True)
+            try:
+                ours, theirs = measured(row, clock, seconds)
+            except Exception as error:
+                print(f"{row.name:{width}} {type(error).__name__}: {str(error)[:300]}", flush=True)
+                continue
+            if ours >= given.worse * theirs:
+                print(f"{row.name:{width}}{ours:10.0f}{theirs:10.0f}{ours / theirs:8.2f}",
+                      flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(rows(), __doc__, 36, SECONDS)

@@ -244,7 +244,7 @@ def renderer(target: Target) -> Callable[[Function], tuple[str, tuple[str, ...]]
     that there is not."""
     language = target.language
     if language == "llvm":
-        return partial(render_llvm.render, fuses=target.fuses)
+        return partial(render_llvm.render, fuses=target.fuses, gathers=target.gathers)
     dialect = dialect_of(language)
     if dialect is None:
         raise ArgumentError(f"no renderer writes the language {language!r}; use one of "

@@ -222,21 +222,22 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DTypeL
 def softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None,
             mask: Tensor | None = None) -> Tensor:
     """softmax along an axis; 0 for what does not count."""
-    return _filled(input, mask, _least(input.dtype), dtype).softmax(dim)
+    return _filled(input, mask, _least(input.dtype), None).softmax(dim, dtype)
 
 
 @takes_tensors
 def log_softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None,
                 mask: Tensor | None = None) -> Tensor:
     """The logarithm of softmax."""
-    return _filled(input, mask, _least(input.dtype), dtype).log_softmax(dim)
+    return _filled(input, mask, _least(input.dtype), None).log_softmax(dim, dtype)
 
 
 @takes_tensors
 def softmin(input: Tensor, dim: int, *, dtype: DTypeLike | None = None,
             mask: Tensor | None = None) -> Tensor:
     """softmax of the opposites."""
-    return functional.softmin(_filled(input, mask, _greatest(input.dtype), dtype), dim)
+    return functional.softmin(_filled(input, mask, _greatest(input.dtype), None), dim,
+                              dtype=dtype)
 
 
 @takes_tensors

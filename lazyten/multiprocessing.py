@@ -1,4 +1,5 @@
-"""`lt.multiprocessing`: Python's multiprocessing; what shares tensors is refused."""
+"""`lt.multiprocessing`: Python's multiprocessing, whose forked processes share the tensors for
+which share_memory_() was called. What else shares tensors is refused."""
 from __future__ import annotations
 
 import multiprocessing as _python
@@ -9,10 +10,10 @@ from typing import Any
 from lazyten.pytorch.refusals import refusal, refused
 
 globals().update({name: getattr(_python, name) for name in _python.__all__})
-_REASON = ("tensors are not shared between processes; send x.numpy() by the Process, Pool and "
-           "Queue of this module, which are Python's, let lazyten.utils.data.DataLoader("
-           "num_workers=...) make batches, and mpiexec start what trains together "
-           "(docs/distributed.md)")
+_REASON = ("start processes by Process and Pool of this module, which are Python's: those that are "
+           "forked share tensors after share_memory_(), and its Queue sends copies; let "
+           "lazyten.utils.data.DataLoader(num_workers=...) make batches, and mpiexec start what "
+           "trains together (docs/distributed.md)")
 globals().update(refused("multiprocessing", _REASON, "start_processes"))
 
 
@@ -34,7 +35,7 @@ def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, j
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """PyTorch's ways to share a tensor, which are all the same here: it is not shared."""
+    """PyTorch's ways to share a tensor, which are all the same here: the memory has no name."""
     return {"file_descriptor", "file_system"}
 
 
@@ -44,4 +45,4 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Nothing: no tensor is shared."""
+    """Nothing: there is one way to share tensors."""

@@ -128,8 +128,7 @@ class Lowering:
         if (found := self.leaf(node, indices)) is not None:
             return [], found
         if node.op in MOVEMENT:
-            below, within = source_indices(node.op, node.src[0].shape, node.arg, list(indices))
-            return [(node.src[0], tuple(below), both(valid, within))], within
+            return self._read_movement(reading)
         if node.op is Op.REDUCE:
             ranges = self._reduce_ranges(node)
             inner = tuple(ranges.get(axis, i) for axis, i in enumerate(indices))
@@ -139,6 +138,16 @@ class Lowering:
         if node.op in IDENTITY_OPS or node.op is Op.CONTIGUOUS:
             return [(node.src[0], indices, valid)], None
         return [(s, indices, valid) for s in node.src], None
+
+    def _read_movement(self, reading: Reading) -> tuple[list[Reading], Node | None]:
+        """Where a movement reads its source. What is valid nowhere, as each but one of the pieces
+        that joins of joins have at a place, is not followed: there are twice as many with each."""
+        node, indices, valid = reading
+        below, within = source_indices(node.op, node.src[0].shape, node.arg, indices)
+        met = both(valid, within)
+        if met is not None and met.op is Op.CONST:
+            return [], const(0, node.dtype)
+        return [(node.src[0], below, met)], within
 
     def _read_gather(self, reading: Reading) -> tuple[list[Reading], Node | None]:
         """Where a GATHER reads its source: always inside it. And the condition that it should."""

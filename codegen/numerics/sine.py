@@ -90,9 +90,14 @@ def _sine_of_turns(x: Node, more: float, sign: Node) -> Node:
     turns = _without_even(mul(wide, _CHUNKS[0]))
     if more:
         turns = add(turns, more)
-    for chunk in _CHUNKS[1:]:
-        # Both terms are exact; even parts go before lower bits come, so that none are lost.
-        turns = _without_even(add(turns, _without_even(mul(wide, chunk))))
+    for i, chunk in enumerate(_CHUNKS[1:], 1):
+        # Where the product, of 48 bits, is 1 or more, all bits of `turns` but that of a half are
+        # above its last, and it is below 2**(128 - 24 * i): so the sum is exact. Even parts go
+        # before lower bits come, so that none are lost.
+        if more and i < 4:
+            turns = _without_even(add(turns, _without_even(mul(wide, chunk))))
+        else:
+            turns = _without_even(muladd(wide, chunk, turns))
     shifted = add(turns, _TO_INTEGER)
     rest = sub(turns, sub(shifted, _TO_INTEGER))
     result = cast(mul(rest, horner(mul(rest, rest), _SIN_PI)), dt.float32)

@@ -20,7 +20,7 @@ how each of them depends on the loop, which takes longer than all else and finds
 in a loop has to be there."""
 GATHERED = (4, 8)
 """Bytes of elements that processors gather. Under a mask it takes as long as lane by lane, and LLVM
-a tenth; without one some processors take twice as long as for loads of their own."""
+a tenth; without one some processors take twice as long as for loads of their own: `gathers`."""
 
 
 @dataclass(slots=True)
@@ -37,10 +37,11 @@ class Loads:
 
     names: of values. masks: of which masks one is made, all of which must be true. uniform: values
     that are the same in all lanes. declared: what the lines call. used: arguments of the kernel.
+    fuses, gathers: see Target.
     """
 
-    def __init__(self, fuses: bool) -> None:
-        self.fuses = fuses
+    def __init__(self, fuses: bool, gathers: bool) -> None:
+        self.fuses, self.gathers = fuses, gathers
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.masks: dict[Value, tuple[Value, ...]] = {}
@@ -131,10 +132,11 @@ class Loads:
             assert item.mask is not None
             return self._near_load(dtype, lanes, address, item.mask)
         kind = type_name(dtype, lanes)
+        gathered = address.vector is not None and dtype.itemsize in GATHERED
         if mask is None:
-            return self._lane_by_lane(dtype, lanes, address, None)
-        name = self._gather(dtype, lanes, address, mask) \
-            if address.vector is not None and dtype.itemsize in GATHERED else \
+            return self._gather(dtype, lanes, address, None) if gathered and self.gathers else \
+                self._lane_by_lane(dtype, lanes, address, None)
+        name = self._gather(dtype, lanes, address, mask) if gathered else \
             self._lane_by_lane(dtype, lanes, address, mask)
         return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
 
@@ -145,7 +147,7 @@ class Loads:
             name = self.line(f"insertelement {kind} {name}, {element}, i64 {i}")
         return name
 
-    def _gather(self, dtype: DType, lanes: int, address: Address, mask: str) -> str:
+    def _gather(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
         """Lanes whose places are computed, by one instruction of all of them: where a processor has
         none, LLVM writes out lanes without a condition, but would branch for each that has one."""
         self.used.add(address.slot)

@@ -10,6 +10,8 @@ iterations first to last of the parallel loop, and `@name` has the runtime's
 """
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lazyten.codegen.instructions.aliasing import copied, updated
 from lazyten.codegen.instructions.instructions import (
     Address,
@@ -32,18 +34,22 @@ from lazyten.codegen.render.llvm_loads import Loads
 from lazyten.codegen.render.llvm_ops import ROWS, convert
 from lazyten.codegen.render.llvm_types import literal, memory_type, scalar_type, suffix, type_name
 from lazyten.ir import dtype as dt
-from lazyten.ir.dtype import DType
+from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
 
 LONG = 512
 """Iterations beside which it does not count how lanes that are far apart are stored: then by one
 instruction, which LLVM compiles ten times as fast as one a lane, but some processors run slower."""
 
+PLACING = frozenset({Op.ADD, Op.MUL, Op.WHERE})
+"""What positions of scalars are made with."""
 
-def render(function: Function, fuses: bool) -> tuple[str, tuple[str, ...]]:
-    """The text of the function, and the declarations of the intrinsics it calls. fuses: see Target.
-    """
-    renderer = _Renderer(function, fuses)
+
+def render(function: Function, fuses: bool,
+           gathers: bool = False) -> tuple[str, tuple[str, ...]]:
+    """The text of the function, and the declarations of the intrinsics it calls. fuses, gathers:
+    see Target."""
+    renderer = _Renderer(function, fuses, gathers)
     renderer.block(function.body)
     head = [f"define void @{function.name}(ptr noalias %args) nounwind {{", "entry:"]
     tail = ["  ret void", "}"]
@@ -69,9 +75,15 @@ def _iterations(block: Block) -> int:
 
 
 class _Renderer(Loads):
-    def __init__(self, function: Function, fuses: bool) -> None:
-        super().__init__(fuses)
+    """less: what comparisons of integers compare. constants: values that are, in all lanes.
+    positions: how those are made that are sums of choices."""
+
+    def __init__(self, function: Function, fuses: bool, gathers: bool) -> None:
+        super().__init__(fuses, gathers)
         self.updated = updated(function.body)
+        self.less: dict[Value, tuple[Value, ...]] = {}
+        self.positions: dict[Value, Compute] = {}
+        self.constants: dict[Value, Scalar] = {}
         self.iterations = 0
         self.label = "entry"
         self.long = False
@@ -134,16 +146,23 @@ class _Renderer(Loads):
             self._store(item)
         elif isinstance(item, Constant):
             self.names[item.out] = literal(item.value, item.out.dtype, item.out.lanes)
+            self.constants[item.out] = item.value
         elif isinstance(item, Lanes):
             kind = scalar_type(item.out.dtype)
             self.names[item.out] = "<" + ", ".join(f"{kind} {v}" for v in item.values) + ">"
         elif isinstance(item, Splat):
             self.uniform.add(item.out)
+            if item.source in self.constants:
+                self.constants[item.out] = self.constants[item.source]
             self.names[item.out] = self._splat(item)
         elif isinstance(item, Compute):
+            if item.op is Op.CMPLT and item.args[0].dtype.kind == "i":
+                self.less[item.out] = item.args
+            if item.op in PLACING and item.out.dtype is dt.INDEX:
+                self.positions[item.out] = item
             if item.op is Op.AND and item.out.dtype is dt.bool_:
                 self.masks[item.out] = item.args
-            self.names[item.out] = self._compute(item)
+            self.names[item.out] = self._within(item) or self._compute(item)
         elif isinstance(item, Load):
             self.names[item.out] = self._load(item)
         elif isinstance(item, Horizontal):
@@ -172,6 +191,17 @@ class _Renderer(Loads):
             return args[0] if old == new else self.line(f"bitcast {old} {args[0]} to {new}")
         return ROWS[item.op](self, source, lanes, args)
 
+    def _within(self, item: Compute) -> str | None:
+        """-1 < x and x < a constant as one comparison, which no optimization pass of LLVM finds."""
+        parts = [self.less.get(a) for a in item.args]
+        if item.op is not Op.AND or parts[0] is None or parts[1] is None:
+            return None
+        (low, x), (same, high) = parts[0], parts[1]
+        if x != same or self.constants.get(low) != -1 or self.constants.get(high, -1) < 0:
+            return None
+        kind = type_name(x.dtype, x.lanes)
+        return self.line(f"icmp ult {kind} {self.names[x]}, {self.names[high]}")
+
     def _horizontal(self, item: Horizontal) -> str:
         name, dtype, lanes = self.names[item.source], item.source.dtype, item.source.lanes
         while lanes > 1:
@@ -195,26 +225,51 @@ class _Renderer(Loads):
 
     # ---- stores ----
 
-    def _updated(self, item: Store) -> str:
-        """What a scalar store with a combiner or a mask leaves in memory."""
+    def _branch(self, item: Store, mask: Value) -> None:
+        """A scalar store with a mask: what is masked off is mostly past some end, so processors
+        foretell which it is, where a choice of what to store would wait for what is there."""
+        self.count += 1
+        there, done, outside = f"there{self.count}", f"done{self.count}", self.bases
+        self.lines += [f"  br i1 {self.names[mask]}, label %{there}, label %{done}", f"{there}:"]
+        self.bases, base = {}, item.address.base
+        known = None if base is None else self.names[base]
+        if base is not None:
+            self.names[base] = self._where_true(base, mask)
+        self._store(replace(item, mask=None))
+        if base is not None and known is not None:
+            self.names[base] = known
+        self._close_bases()
+        self.lines += [f"  br label %{done}", f"{done}:"]
+        self.label, self.bases = done, outside
+
+    def _where_true(self, value: Value, mask: Value) -> str:
+        """A position where a mask is true, which chooses what it is made of."""
+        made = self.positions.get(value)
+        if made is not None and made.op is Op.WHERE:
+            return self.names[made.args[1] if made.args[0] == mask else value]
+        parts = () if made is None else tuple(self._where_true(a, mask) for a in made.args)
+        if made is None or parts == tuple(self.names[a] for a in made.args):
+            return self.names[value]
+        return ROWS[made.op](self, value.dtype, 1, parts)
+
+    def _updated(self, item: Store, combiner: Op) -> str:
+        """What a scalar store with a combiner leaves in memory."""
         address, dtype, name = item.address, item.value.dtype, self.names[item.value]
         base = None if address.base is None else self.names[address.base]
         there = self._element(dtype, self._pointer(dtype, address, base, address.offset))
-        if item.combiner is not None:
-            name = ROWS[item.combiner](self, dtype, 1, (there, name))
-        if item.mask is None:
-            return name
-        kind = scalar_type(dtype)
-        return self.line(f"select i1 {self.names[item.mask]}, {kind} {name}, {kind} {there}")
+        return ROWS[combiner](self, dtype, 1, (there, name))
 
     def _store(self, item: Store) -> None:
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
-        mask = None if item.mask is None or lanes == 1 else self.names[item.mask]
+        if item.mask is not None and lanes == 1:
+            self._branch(item, item.mask)
+            return
+        mask = None if item.mask is None else self.names[item.mask]
         if item.combiner is not None and lanes > 1:  # all places are inside, masked off or not
             name = ROWS[item.combiner](self, dtype, lanes, (self._load(Load(value, address)), name))
-        elif item.combiner is not None or (item.mask is not None and mask is None):
-            name = self._updated(item)
+        elif item.combiner is not None:
+            name = self._updated(item, item.combiner)
         if dtype.kind == "b":
             name = convert(self, dt.bool_, dt.uint8, lanes, name)
         kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"

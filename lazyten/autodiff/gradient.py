@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from functools import reduce
 from itertools import chain
+from weakref import WeakKeyDictionary
 
 from lazyten.autodiff import hooks
 from lazyten.autodiff.arithmetic import add, held
@@ -74,7 +75,14 @@ def reach_leaves(outputs: Sequence[Node]) -> list[bool]:
 def saves_values(output: Node) -> bool:
     """Whether the gradient of a node takes values that it is computed from: sums and products with
     constants alone have theirs without any."""
-    return not all(map(_saves_nothing, reaching_leaves([output])))
+    found = _saving.get(output)
+    if found is None:
+        found = _saving[output] = not all(map(_saves_nothing, reaching_leaves([output])))
+    return found
+
+
+_saving: WeakKeyDictionary[Node, bool] = WeakKeyDictionary()
+"""What is known of nodes that were asked for: a step that comes again asks for the same."""
 
 
 @runs_none

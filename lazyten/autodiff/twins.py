@@ -6,9 +6,26 @@ is another, so that what flows to one does not to the other; its gradient goes t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
+from lazyten.autodiff import hooks
 from lazyten.autodiff.gradient import differentiable_sources
 from lazyten.ir.node import Node, copied
+
+_owners: WeakKeyDictionary[Node, ReferenceType[Any]] = WeakKeyDictionary()
+"""The tensor's storage that has a value, by the value's node."""
+
+
+def owned_by(owner: Any, node: Node) -> None:
+    """A storage has this value, and no other is to have it by this node."""
+    _owners[node] = ref(owner)
+
+
+def is_taken(node: Node) -> bool:
+    """Whether a storage has this value, or something is called with its gradient."""
+    owner = _owners.get(node)
+    return owner is not None and owner() is not None or hooks.is_of_value(node)
 
 
 def apart(node: Node, is_taken: Callable[[Node], bool]) -> Node:

@@ -24,6 +24,7 @@ from lazyten.ir.node import (
     Node,
     cast,
     const,
+    is_alias,
     make,
     move,
     reshape,
@@ -167,10 +168,22 @@ def _checkpointed(output: Node, inputs: Sequence[Node], rule: GradientRule | Non
 def _again(g: Node, node: Node) -> tuple[Node | None, ...]:
     """The gradient of a checkpoint in a template, which holds nothing that is not there. Over real
     memory two inputs may be one, which has it once."""
-    value, *inputs = node.src
+    value, *given = node.src
+    inputs = _as_read(value, given)
     kept = tuple(dict.fromkeys(inputs))
     found = dict(zip(kept, _Again(value.src[0], kept)(g, node), strict=True))
     return tuple([found.pop(x, None) for x in inputs])
+
+
+def _as_read(value: Node, inputs: Sequence[Node]) -> list[Node]:
+    """The inputs as `value` is computed of them: a checkpoint that is one of several alike may have
+    them in another guise (twins.py)."""
+    read, found = set(toposort([value])), []
+    for x in inputs:
+        while x not in read and is_alias(x):
+            x = x.src[0]
+        found.append(x)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ from lazyten.autodiff.joint_gradients import apart, jointly
 from lazyten.autograd.for_examples import by_batches, by_its_rule, examples_of
 from lazyten.autograd.function_context import FunctionContext, Outputs, WholeContext, shown
 from lazyten.frontend.complexes.tensors import ComplexTensor, joined
-from lazyten.frontend.core.forms import in_floats
+from lazyten.frontend.core.forms import in_floats, is_sparse
 from lazyten.frontend.recorded.slots import recorded_in, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
@@ -79,12 +79,16 @@ class Function:
         if named:
             raise ArgumentError(f"{cls.__name__}.apply: {', '.join(named)} by name; give arguments "
                                 f"in order")
+        _refuse_sparse(cls, "argument", [a for a in args if is_sparse(a) and a.requires_grad])
         ctx = FunctionContext(args)
         flows = is_grad_enabled() and any(ctx.needs_input_grad)
         before = [(a, kept(in_floats(a)._storage))
-                  for a in args if flows and isinstance(a, Tensor)]
+                  for a in args if flows and _is_dense(a)]
         with no_grad():
             result = _called(cls, ctx, args)
+        if flows:
+            ctx._go_on()
+        ctx._inputs.clear()
         if not flows:
             return result
         outputs = list(result) if isinstance(result, tuple) else [result]
@@ -120,6 +124,20 @@ def _called(function: type[Function], ctx: FunctionContext, args: Sequence[Any])
     return result
 
 
+def _is_dense(x: Any) -> bool:
+    """Whether something is a tensor that gradients may flow to. (What is sparse is as a number: its
+    values may be given beside it.)"""
+    return isinstance(x, Tensor) and not is_sparse(x)
+
+
+def _refuse_sparse(function: type[Function], what: str, found: Sequence[Tensor]) -> None:
+    """GradientError if there are sparse tensors where gradients would flow."""
+    if found:
+        raise GradientError(f"{function.__name__}: gradients flow through no sparse {what}, as "
+                            f"that of shape {found[0].shape}; have the places and the values be "
+                            f"one each, and make the sparse tensor inside or outside")
+
+
 def _attach_written(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
                     outputs: list[Any], before: list[tuple[Tensor, Callable[[], None]]]) -> None:
     """The same where forward() has written to arguments: to these it is done again, recorded."""
@@ -143,7 +161,8 @@ def _attach_written(function: type[Function], ctx: FunctionContext, args: tuple[
 def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
             outputs: list[Any]) -> None:
     """Give backward() as their gradient to the outputs of a call."""
-    inputs = [in_floats(a) for a in args if isinstance(a, Tensor)]
+    _refuse_sparse(function, "result", [t for t in outputs if is_sparse(t)])
+    inputs = [in_floats(a) for a in args if _is_dense(a)]
     kinds = tuple(map(_kind_of, outputs))
     wanted = {number: in_floats(t) for number, t in enumerate(outputs) if isinstance(t, Tensor)
               and in_floats(t).dtype.is_float and id(t) not in ctx._without_gradient}
@@ -173,7 +192,7 @@ class _Kind(NamedTuple):
 
 
 def _kind_of(x: Any) -> _Kind | None:
-    if not isinstance(x, Tensor):
+    if not _is_dense(x):
         return None
     parts = in_floats(x)
     return _Kind(parts.shape, parts.dtype, parts.device, isinstance(x, ComplexTensor))

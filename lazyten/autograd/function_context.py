@@ -11,15 +11,16 @@ from weakref import ref
 
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.forms import in_floats
-from lazyten.frontend.recorded.slots import templates_of
+from lazyten.frontend.recorded.slots import go_on_with, templates_of
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.storage import tracing
 from lazyten.storage.deferred import deferred
-from lazyten.storage.frames import Frame
+from lazyten.storage.frames import Frame, here
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import DTypeError, GradientError
 from lazyten.support.grad_mode import enable_grad
+from lazyten.support.trees import Branch, flatten, unflatten
 
 
 class _Saved(NamedTuple):
@@ -67,7 +68,10 @@ class FunctionContext:
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         self.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        self._inputs: list[Tensor] = [in_floats(a) for a in args if isinstance(a, Tensor)]
+        self._before = here.current
         self._saved: list[_Saved | None] = []
+        self._structure: Branch | None = None
         self._without_gradient: set[int] = set()
         self._dirty: set[int] = set()
         self._materialize = True
@@ -75,19 +79,27 @@ class FunctionContext:
         self._outputs: Outputs | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for backward(), with the values they have now. What is no tensor is left out
-        if no gradient is wanted, and else a DTypeError."""
+        """Keep tensors for backward(), with the values they have now; of sparse ones what they
+        hold. What is no tensor is left out if no gradient is wanted, and else a DTypeError."""
         if not any(self.needs_input_grad):
             tensors = tuple(t if isinstance(t, Tensor) else None for t in tensors)
         for t in tensors:
             if t is not None and not isinstance(t, Tensor):
                 raise DTypeError(f"save_for_backward: {t!r:.40} is not a tensor; make it an "
                                  f"attribute of ctx")
-        self._saved = [None if t is None else self._kept(t) for t in tensors]
+        parts, self._structure = flatten(tensors)
+        self._saved = [None if t is None else self._kept(t) for t in parts]
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """What PyTorch's jvp() asks for; here forward mode goes by backward(), so nothing is kept.
         """
+
+    def _go_on(self) -> None:
+        """Record in the frame that knows the inputs, if forward() has looked at a value, and what
+        came after that may have begun another."""
+        current = here.current()
+        if current is None or current is not self._before():
+            go_on_with(self._inputs)
 
     def _kept(self, t: Tensor) -> _Saved:
         parts, is_complex = in_floats(t), isinstance(t, ComplexTensor)
@@ -95,6 +107,7 @@ class FunctionContext:
         leaf = (storage, storage.version) if parts.requires_grad and parts.is_leaf \
             and not parts._moves and tracing.active is None else None
         with enable_grad():
+            self._go_on()
             found = templates_of([parts])
         if found is None or self._frame is not None and self._frame() is not found[0]:
             return _Saved(parts.node, t.device, t.requires_grad, False, is_complex, leaf)
@@ -105,8 +118,11 @@ class FunctionContext:
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What save_for_backward() was given."""
-        return tuple([None if s is None else shown(self._tensor(s), s.is_complex)
-                      for s in self._saved])
+        if self._structure is None:
+            return ()
+        parts = [None if s is None else shown(self._tensor(s), s.is_complex) for s in self._saved]
+        given: tuple[Tensor | None, ...] = unflatten(iter(parts), self._structure)
+        return given
 
     def _tensor(self, saved: _Saved) -> Tensor:
         """A new tensor of what was saved, of pairs if it was complex; an output has its gradient,
@@ -166,7 +182,7 @@ class WholeContext(FunctionContext):
         super().__init__(())
         self.needs_input_grad = ctx.needs_input_grad
         self._noted: tuple[Tensor | None, ...] = ()
-        self._before = set(vars(self))
+        self._names = set(vars(self))
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors."""
@@ -176,7 +192,7 @@ class WholeContext(FunctionContext):
         """Leave the same in the context of a call for one example. one: makes a tensor of all
         examples that of one."""
         ctx.save_for_backward(*[one(t) for t in self._noted])
-        for name in set(vars(self)) - self._before - {"_before"}:
+        for name in set(vars(self)) - self._names - {"_names"}:
             setattr(ctx, name, getattr(self, name))
 
 

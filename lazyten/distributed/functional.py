@@ -12,12 +12,14 @@ from functools import reduce as reduce_by
 from lazyten.distributed.group import NOT_IN, Group
 from lazyten.distributed.state import group_of
 from lazyten.frontend.arguments import checks_tensors
+from lazyten.frontend.functions import cat
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.collective import REDUCTIONS, Collective, collective
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, cast, const, make, reshape
 from lazyten.ir.ops import Op
+from lazyten.operators.math.shapes import sized_axis
 from lazyten.storage import levels, tracing
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
@@ -95,6 +97,29 @@ def exchange(input: Tensor, to: int | None, source: int | None,
     """What rank `source` of the group sends to this one, while this one's goes to rank `to`: for
     edges of neighbours. None for nobody; what comes from nobody is 0."""
     return labelled_exchange(input, to, source, group_of(group, "exchange"), "")
+
+
+@checks_tensors
+def halo(input: Tensor, dim: int, before: int, after: int, group: Group | None = None) -> Tensor:
+    """This rank's part of an axis that ranks share out in their order, with the neighbours' edges:
+    the last `before` of rank - 1's, the part, the first `after` of rank + 1's; zeros beyond the
+    first and the last. So a convolution with padding p along the axis is one without of
+    halo(x, dim, p, p), of a kernel of 2 p + 1. Gradients of edges go back to whose they are.
+
+    Parts may have different lengths; ShapeError for one shorter than an edge. All ranks call it.
+    """
+    found = group_of(group, "halo")
+    axis, length = sized_axis(dim, input.shape, "halo")
+    if before < 0 or after < 0 or length < max(before, after):
+        raise ShapeError(f"halo of shape {input.shape}, {before} before and {after} after along "
+                         f"axis {axis}: give 0 or more, and at most the {length} that this rank "
+                         f"has, as edges come from its neighbours alone")
+    lower, upper = (rank if 0 <= rank < found.size else None
+                    for rank in (found.rank - 1, found.rank + 1))
+    edges = [labelled_exchange(input.narrow(axis, start, count), to, source, found, "halo")
+             for start, count, to, source in ((length - before, before, upper, lower),
+                                              (0, after, lower, upper)) if count]
+    return cat([*edges[:before > 0], input, *edges[before > 0:]], axis)
 
 
 def labelled_exchange(input: Tensor, to: int | None, source: int | None, group: Group, label: str

@@ -21,7 +21,7 @@ from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import arange, eye
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import one_hot
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, NotDefinedError, ShapeError
 
 
 class Categorical(Distribution):
@@ -123,6 +123,11 @@ class OfCategorical(Distribution):
         return made
 
     @property
+    def param_shape(self) -> Size:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
+
+    @property
     def probs(self) -> Tensor:
         """The probabilities."""
         return self._categorical.probs
@@ -184,7 +189,7 @@ class Multinomial(OfCategorical):
     def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None,
                  validate_args: bool | None = None) -> None:
         if not isinstance(total_count, int):
-            raise ArgumentError(f"Multinomial: total_count={total_count!r:.40} must be a whole "
+            raise NotDefinedError(f"Multinomial: total_count={total_count!r:.40} must be a whole "
                                 f"number, the same for all")
         if total_count < 0:
             raise ArgumentError(f"Multinomial: total_count={total_count} is below 0; give 0 or "

@@ -43,6 +43,11 @@ class OfTwo(Distribution):
         self.__dict__["logits" if probs is None else "probs"] = self._param
         super().__init__(self._param.shape, validate_args=validate_args)
 
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the probabilities."""
+        return self._param.shape
+
     @lazy_property
     def logits(self) -> Tensor:
         """log(probs / (1 - probs))."""

@@ -5,6 +5,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Self, overload
 
+from lazyten.autograd import grad
 from lazyten.distributions import constraints
 from lazyten.distributions.constraints import Constraint
 from lazyten.execution import realization
@@ -215,7 +216,39 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Distributions of the form of the exponential family; a name for isinstance."""
+    """Distributions of density exp(sum of statistic * natural parameter - log normalizer + carrier
+    measure). A user's own that says what these are has entropy() and kl_divergence by them."""
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotDefinedError(f"{type(self).__name__} has no _natural_params; define them to have "
+                              f"entropy() and kl_divergence by them")
+
+    @property
+    def _mean_carrier_measure(self) -> Tensor | float:
+        raise NotDefinedError(f"{type(self).__name__} has no _mean_carrier_measure; define it to "
+                              f"have entropy()")
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise NotDefinedError(f"{type(self).__name__} has no _log_normalizer; define it to have "
+                              f"entropy() and kl_divergence by it")
+
+    def _mean_statistics(self) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:
+        """The natural parameters, the log normalizer there, and its slopes, which are the means of
+        the statistics (C. Bishop, Pattern Recognition and Machine Learning, 2.4)."""
+        with enable_grad():
+            at = tuple(x.detach().requires_grad_() if not x.requires_grad else x
+                       for x in self._natural_params)
+            normalizer = self._log_normalizer(*at)
+            means = grad(normalizer.sum(), at, create_graph=True)
+            return at, normalizer, tuple([mean for mean in means if mean is not None])
+
+    def entropy(self) -> Tensor:
+        at, normalizer, means = self._mean_statistics()
+        found = normalizer - self._mean_carrier_measure
+        for parameter, mean in zip(at, means, strict=True):
+            found = found - sum_rightmost(parameter * mean, len(self._event_shape))
+        return found
 
 
 class lazy_property:  # PyTorch's name

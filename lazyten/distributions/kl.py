@@ -9,7 +9,13 @@ from lazyten.distributions.categorical import Categorical, OneHotCategorical
 from lazyten.distributions.composed import Independent
 from lazyten.distributions.continuous import Exponential, HalfCauchy, HalfNormal, Uniform
 from lazyten.distributions.discrete import Bernoulli, Binomial, Geometric, Poisson
-from lazyten.distributions.distribution import Distribution, choose, in_float64, sum_rightmost
+from lazyten.distributions.distribution import (
+    Distribution,
+    ExponentialFamily,
+    choose,
+    in_float64,
+    sum_rightmost,
+)
 from lazyten.distributions.gamma import Beta, Dirichlet, Gamma
 from lazyten.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
 from lazyten.distributions.matrices import LowRankMultivariateNormal, Wishart
@@ -38,10 +44,27 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     fitting = [(type(p).__mro__.index(a) + type(q).__mro__.index(b), rule)
                for (a, b), rule in _RULES.items() if isinstance(p, a) and isinstance(q, b)]
     if not fitting:
-        raise NotDefinedError(f"kl_divergence of {type(p).__name__} and {type(q).__name__}: "
-                              f"no formula is known; add one by register_kl, or average "
-                              f"p.log_prob(x) - q.log_prob(x) over samples of p")
+        raise _unknown(p, q)
     return min(fitting, key=lambda found: found[0])[1](p, q)
+
+
+def _unknown(p: Distribution, q: Distribution) -> NotDefinedError:
+    return NotDefinedError(f"kl_divergence of {type(p).__name__} and {type(q).__name__}: no "
+                           f"formula is known; add one by register_kl, or average "
+                           f"p.log_prob(x) - q.log_prob(x) over samples of p")
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _exponential_families(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+    """The Bregman divergence of the log normalizer (F. Nielsen and R. Nock, 2010)."""
+    if type(p) is not type(q):
+        raise _unknown(p, q)
+    at, normalizer, means = p._mean_statistics()
+    others = q._natural_params
+    found = q._log_normalizer(*others) - normalizer
+    for other, parameter, mean in zip(others, at, means, strict=True):
+        found = found - sum_rightmost((other - parameter) * mean, len(q.event_shape))
+    return found
 
 
 @register_kl(Normal, Normal)
@@ -68,7 +91,7 @@ def _wisharts(p: Wishart, q: Wishart) -> Tensor:
                             f"{q.event_shape}: they must be equal")
     trace = p.df * solve_lower(q.scale_tril, p.scale_tril).square().sum((-2, -1))
     mean_log = (q.df - p._event_shape[0] - 1) / 2 * p._mean_log_determinant() - trace / 2 \
-        - q._log_normalizer()
+        - q._log_constant()
     return -p.entropy() - mean_log
 
 

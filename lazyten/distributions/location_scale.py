@@ -225,7 +225,8 @@ class GeneralizedPareto(LocationScale):
         return (-self.log_survival_function(value).exp()).log1p()
 
     def cdf(self, value: Tensor) -> Tensor:
-        return -self.log_survival_function(value).expm1()
+        below = -self.log_survival_function(value).expm1()
+        return choose(self._standard(value) < 0, 0.0, below)
 
     def icdf(self, value: Tensor) -> Tensor:
         log, (c, zero) = (-self._given(value)).log1p(), self._shape

@@ -163,9 +163,9 @@ class Wishart(OfCovariance, ExponentialFamily):
         size = self._event_shape[0]
         tril: Tensor = self.scale_tril
         trace = solve_lower(tril, factor).square().sum((-2, -1))
-        return (self.df - size - 1) * log_diagonal(factor) - trace / 2 - self._log_normalizer()
+        return (self.df - size - 1) * log_diagonal(factor) - trace / 2 - self._log_constant()
 
-    def _log_normalizer(self) -> Tensor:
+    def _log_constant(self) -> Tensor:
         """The logarithm of what the density is divided by."""
         size = self._event_shape[0]
         return self.df * (size * math.log(2) / 2 + log_diagonal(self.scale_tril)) \
@@ -180,7 +180,7 @@ class Wishart(OfCovariance, ExponentialFamily):
 
     def entropy(self) -> Tensor:
         size = self._event_shape[0]
-        return self._log_normalizer() + self.df * size / 2 \
+        return self._log_constant() + self.df * size / 2 \
             - (self.df - size - 1) / 2 * self._mean_log_determinant()
 
 

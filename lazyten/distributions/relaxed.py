@@ -1,5 +1,5 @@
 """Continuous distributions in place of discrete ones: RelaxedBernoulli, RelaxedOneHotCategorical
-(C. Maddison et al., E. Jang et al., 2017), ContinuousBernoulli."""
+(C. Maddison et al., E. Jang et al., 2017), what these are transforms of, ContinuousBernoulli."""
 from __future__ import annotations
 
 import math
@@ -9,69 +9,28 @@ from typing import Any
 from lazyten.distributions import constraints
 from lazyten.distributions.categorical import OfCategorical
 from lazyten.distributions.constraints import Constraint
-from lazyten.distributions.discrete import Bernoulli, OfTwo
+from lazyten.distributions.discrete import OfTwo
 from lazyten.distributions.distribution import (
-    Distribution,
     ExponentialFamily,
     Shape,
     choose,
     clamp_probs,
     uniform_like,
 )
+from lazyten.distributions.transformed import TransformedDistribution
+from lazyten.distributions.transforms import ExpTransform, SigmoidTransform, Transform
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
-from lazyten.nn.functional import softplus
+from lazyten.nn.functional import logsigmoid
 
 
-class RelaxedBernoulli(Distribution):
-    """Between 0 and 1, the nearer to either the lower the temperature: what gradients flow through
-    in place of a Bernoulli variable (C. Maddison et al., E. Jang et al., 2017)."""
-
-    has_rsample = True
-    support: Constraint = constraints.unit_interval
-
-    def __init__(self, temperature: Tensor | float, probs: Any = None, logits: Any = None,
-                 validate_args: bool | None = None) -> None:
-        self.temperature = temperature
-        self._bernoulli = Bernoulli(probs, logits, validate_args)
-        super().__init__(self._bernoulli.batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        return RelaxedBernoulli(self.temperature, logits=self.logits.expand(*batch_shape),
-                                validate_args=False)
-
-    @property
-    def probs(self) -> Tensor:
-        """How likely 1 is."""
-        return self._bernoulli.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """log(probs / (1 - probs))."""
-        return self._bernoulli.logits
-
-    def _drawn(self, shape: Size) -> Tensor:
-        u = clamp_probs(uniform_like(shape, self.logits))
-        p = clamp_probs(self.probs)
-        return ((u.log() - (-u).log1p() + p.log() - (-p).log1p()) / self.temperature).sigmoid()
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        value = self._validate_sample(value)
-        x = value.log() - (-value).log1p()
-        gap = self.logits - x * self.temperature
-        found = _log(self.temperature) + gap - 2 * gap.exp().log1p()
-        return found + softplus(-x) + softplus(x)
-
-
-def _log(temperature: Tensor | float) -> Tensor | float:
-    return temperature.log() if isinstance(temperature, Tensor) else math.log(temperature)
-
-
-class RelaxedOneHotCategorical(OfCategorical):
-    """Probabilities, nearer to one 1 and zeros the lower the temperature: the Gumbel softmax."""
+class LogitRelaxedBernoulli(OfTwo):
+    """The log of the ratio of a RelaxedBernoulli's value to 1 minus that: a logistic variable
+    around logits, divided by the temperature. Its density keeps what values so near to 0 or 1 that
+    they are rounded to these lose."""
 
     has_rsample = True
-    support: Constraint = constraints.simplex
+    support: Constraint = constraints.real
 
     def __init__(self, temperature: Tensor | float, probs: Any = None, logits: Any = None,
                  validate_args: bool | None = None) -> None:
@@ -79,19 +38,97 @@ class RelaxedOneHotCategorical(OfCategorical):
         super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        logits = self.logits.expand(*batch_shape, *self.event_shape)
-        return RelaxedOneHotCategorical(self.temperature, logits=logits, validate_args=False)
+        return _expanded(self, super().expand(batch_shape, _instance))
+
+    def _drawn(self, shape: Size) -> Tensor:
+        u = clamp_probs(uniform_like(shape, self.logits))
+        p = clamp_probs(self.probs)
+        return (u.log() - (-u).log1p() + p.log() - (-p).log1p()) / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        gap = self.logits - self._validate_sample(value) * self.temperature
+        return _log(self.temperature) + logsigmoid(gap) + logsigmoid(-gap)
+
+
+class ExpRelaxedCategorical(OfCategorical):
+    """Logs of a RelaxedOneHotCategorical's values, which numbers too small for these have, too."""
+
+    has_rsample = True
+    support: Constraint = constraints.real_vector
+
+    def __init__(self, temperature: Tensor | float, probs: Any = None, logits: Any = None,
+                 validate_args: bool | None = None) -> None:
+        self.temperature = temperature
+        super().__init__(probs, logits, validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        return _expanded(self, super().expand(batch_shape, _instance))
 
     def _drawn(self, shape: Size) -> Tensor:
         gumbels = -(-clamp_probs(uniform_like(shape, self.logits)).log()).log()
-        return ((self.logits + gumbels) / self.temperature).softmax(-1)
+        return ((self.logits + gumbels) / self.temperature).log_softmax(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        log = self._validate_sample(value).log()
         count = self.event_shape[0]
-        score = self.logits - log * self.temperature
+        score = self.logits - self._validate_sample(value) * self.temperature
         score = (score - score.logsumexp(-1, keepdim=True)).sum(-1)
-        return score + math.lgamma(count) + (count - 1) * _log(self.temperature) - log.sum(-1)
+        return score + math.lgamma(count) + (count - 1) * _log(self.temperature)
+
+
+class _Relaxed(TransformedDistribution):
+    """What is a transform of its logs, which say all else."""
+
+    base_dist: LogitRelaxedBernoulli | ExpRelaxedCategorical
+    _of_logs: Callable[..., LogitRelaxedBernoulli | ExpRelaxedCategorical]
+    _transform: type[Transform]
+
+    def __init__(self, temperature: Tensor | float, probs: Any = None, logits: Any = None,
+                 validate_args: bool | None = None) -> None:
+        super().__init__(self._of_logs(temperature, probs, logits, validate_args),
+                         self._transform(), validate_args)
+
+    @property
+    def temperature(self) -> Tensor | float:
+        """How far from what they stand for values are."""
+        return self.base_dist.temperature
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities at the temperature 0."""
+        return self.base_dist.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Logs of the probabilities, or of their ratio to those of the other value."""
+        return self.base_dist.logits
+
+
+class RelaxedBernoulli(_Relaxed):
+    """Between 0 and 1, the nearer to either the lower the temperature: what gradients flow through
+    in place of a Bernoulli variable (C. Maddison et al., E. Jang et al., 2017)."""
+
+    arg_constraints = OfTwo.arg_constraints
+    support: Constraint = constraints.unit_interval
+    _of_logs, _transform = LogitRelaxedBernoulli, SigmoidTransform
+
+
+class RelaxedOneHotCategorical(_Relaxed):
+    """Probabilities, nearer to one 1 and zeros the lower the temperature: the Gumbel softmax."""
+
+    arg_constraints = OfCategorical.arg_constraints
+    support: Constraint = constraints.simplex
+    _of_logs, _transform = ExpRelaxedCategorical, ExpTransform
+
+
+def _log(temperature: Tensor | float) -> Tensor | float:
+    return temperature.log() if isinstance(temperature, Tensor) else math.log(temperature)
+
+
+def _expanded(given: Any, made: Any) -> Any:
+    """An expanded distribution, with the temperature of the one that it is made of: that one
+    broadcasts."""
+    made.temperature = given.temperature
+    return made
 
 
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)

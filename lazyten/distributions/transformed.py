@@ -35,7 +35,7 @@ class TransformedDistribution(Distribution):
 
     def __init__(self, base_distribution: Distribution, transforms: Any,
                  validate_args: bool | None = None) -> None:
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        self.transforms = list(transforms) if isinstance(transforms, list | tuple) else [transforms]
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ArgumentError(f"TransformedDistribution: {self.transforms!r:.80} are not "
                                 f"transforms")
@@ -172,6 +172,11 @@ class Pareto(TransformedDistribution):
         """The variance; infinite up to an alpha of 2."""
         a = self.alpha.clamp(min=2)
         return self.scale**2 * a / ((a - 1)**2 * (a - 2))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The log of the density, also at infinity, which the transforms make NaN."""
+        logs = self._validate_sample(value).log()
+        return self.alpha.log() + self.alpha * self.scale.log() - (self.alpha + 1) * logs
 
     def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())

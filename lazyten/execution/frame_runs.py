@@ -27,6 +27,7 @@ from lazyten.storage.frames import Frame, end, here, looked, memory_of, template
 from lazyten.storage.history import HEAVY
 from lazyten.storage.storage import UNMARKED, Buffer, Storage
 from lazyten.support import observers
+from lazyten.support.collecting import collecting_later
 from lazyten.support.errors import IndexingError, LazytenError
 from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
@@ -194,7 +195,7 @@ def _bound(frame: Frame) -> None:
         for first in range(0, len(pending), BATCH):
             compute(frame, pending[first:first + BATCH])
     end(frame)
-    here.cut = turn
+    here.cut, here.is_cut = turn, True
     Frame.cut_off += Frame.usual_limit
 
 
@@ -280,15 +281,16 @@ def _program(frame: Frame, realized: Mapping[Node, Buffer], templates: tuple[Nod
 def _made(frame: Frame, realized: Mapping[Node, Buffer], templates: Sequence[Node],
           others: Sequence[Node]) -> Program:
     """A new program; what is realized already is read from memory."""
-    known: dict[Node, Node] = {}
-    for number, (template, buffer) in enumerate(realized.items()):
-        known[template] = frame.read_again(number, buffer, template)
-    order = toposort(templates, known=known)
-    again = storable([n for n in read_by(others, order, templates) if n not in known],
-                     frame.device)
-    roots = substitute([*templates, *again], known) if known else [*templates, *again]
-    segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
-                      in_place=True, may_interpret=True)
+    with collecting_later():
+        known: dict[Node, Node] = {}
+        for number, (template, buffer) in enumerate(realized.items()):
+            known[template] = frame.read_again(number, buffer, template)
+        order = toposort(templates, known=known)
+        again = storable([n for n in read_by(others, order, templates) if n not in known],
+                         frame.device)
+        roots = substitute([*templates, *again], known) if known else [*templates, *again]
+        segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
+                          in_place=True, may_interpret=True)
     return Program(segment, again)
 
 
@@ -301,7 +303,11 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     if segment.graph is None:
         segment.line.requests += 1
     if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
-        return segment.run_once([*frame.sources, *realized.values()])
+        sources = [*frame.sources, *realized.values()]
+        if not frame.is_rest:
+            return segment.run_once(sources)
+        with by_nobody():  # as the pieces of the loop before it
+            return segment.run_once(sources)
     nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)
     ready = segment.ready
     if ready is not None:

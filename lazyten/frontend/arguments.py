@@ -94,12 +94,8 @@ def checks_tensors(function: Callable[P, R], complex_too: bool = False) -> Calla
 def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P, R]:
     """The same without what it does with complex numbers."""
     operation = function.__name__
-    annotations = function.__annotations__
     positional, named, several = parameters(function)
-    found = [*enumerate(positional), *((sys.maxsize, name) for name in named)]
-    places = [(place, name, annotations.get(name) == "Tensor | None") for place, name in (
-        *found, *([(len(positional), several)] if several else []))
-        if name == "self" or annotations.get(name) in ("Tensor", "Tensor | None")]
+    places = _places_of_tensors(function)
     takes_input = "input" in positional or "input" in named
     takes_out = "out" in positional or "out" in named
     aliases = aliases_of(function)
@@ -144,6 +140,17 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
         return result if out is None else cast(R, written(result, out, operation))
 
     return cast("Callable[P, R]", checked)
+
+
+def _places_of_tensors(function: Callable[..., Any]) -> list[tuple[int, str, bool]]:
+    """Of each argument that is a tensor its position, its name, and whether it may be None."""
+    annotations = function.__annotations__
+    positional, named, several = parameters(function)
+    found = [*enumerate(positional), *((sys.maxsize, name) for name in named)]
+    if several:
+        found.append((len(positional), several))
+    return [(place, name, annotations.get(name) == "Tensor | None") for place, name in found
+            if name == "self" or annotations.get(name) in ("Tensor", "Tensor | None")]
 
 
 def takes_out(function: Callable[P, R]) -> Callable[P, R]:

@@ -215,6 +215,16 @@ def as_dtype(dtype: DType | str | type | np.dtype[np.generic]) -> DType:
                          f"{', '.join(BY_NAME)}") from None
 
 
+def as_floating(dtype: DType | str | type | np.dtype[np.generic], operation: str) -> DType:
+    """What `as_dtype` gives, for the result of an operation that is no whole number. DTypeError for
+    a type of those."""
+    found = as_dtype(dtype)
+    if not found.is_float and not found.is_complex:
+        raise DTypeError(f"{operation} with dtype={found.name}: what it gives are floats; pass a "
+                         f"float type, and convert the result if you want whole numbers")
+    return found
+
+
 def complex_of(part: DType) -> DType:
     """The complex type whose parts are of a type, or hold what is: complex64, or complex128."""
     return complex128 if part.component is float64 else complex64

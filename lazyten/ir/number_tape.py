@@ -148,8 +148,8 @@ class Tape:
 
 def in_memory(value: int | float, dtype: DType) -> np.ndarray[Any, Any]:
     """A number as memory of a type holds it."""
-    array: np.ndarray[Any, Any] = ops.encode(np.array([value], dtype.compute), dtype)
-    return array
+    array = np.array([value], dtype.compute)
+    return array if dtype.numpy == dtype.compute else ops.encode(array, dtype)
 
 
 def _fits(value: Any, dtype: DType) -> bool:

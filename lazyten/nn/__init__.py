@@ -21,6 +21,8 @@ Files, in reading order:
 - attention.py: PyTorch's choice among implementations of attention, which changes nothing.
 - tuples.py: Sizes as tuples, for layers of one's own.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
+- native.py: Functions of `lazyten` that PyTorch has beside those of nn.functional, with arguments
+  in an order of their own.
 - grad.py: `lazyten.nn.grad`: the gradients of convolutions as functions, under PyTorch's names.
 """
 import typing as _typing

@@ -251,7 +251,10 @@ class Module(StateMethods):
         return self._apply(empty) if recurse else self
 
     def share_memory(self) -> Self:
-        """This module, for programs that go on to start processes; each has its own copy then."""
+        """All parameters and buffers in memory that processes which are forked later share with
+        this one; gives this module."""
+        for held in (*self.parameters(), *self.buffers()):
+            held.share_memory_()
         return self
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -297,10 +297,10 @@ def numbers_of_sizes(values: Iterable[Value]) -> list[int]:
             and math.prod(x.shape) <= FEW for n in x.array.reshape(-1)]
 
 
-def numbers_in(constants: Mapping[str, Constant], nodes: Sequence[Node]) -> list[int]:
+def numbers_in(constants: Iterable[Constant], nodes: Sequence[Node]) -> list[int]:
     """Whole numbers that a model has in small constants, attributes and shapes."""
     found: set[int] = set()
-    for constant in constants.values():
+    for constant in constants:
         found.update(constant.shape)
         if constant.dtype.kind in "iu" and np.prod(constant.shape) <= MOST_KNOWN:
             found.update(map(int, constant.array.reshape(-1)))

@@ -17,6 +17,7 @@ from typing import Any
 
 import lazyten as lt
 from lazyten.capture.sizes.calls import SizedCalls
+from lazyten.codegen.targets.target import Target
 from lazyten.execution.interpreted import TURNS, Line, TooMuch, seldom
 from lazyten.onnx.evaluation import (
     NeedsHost,
@@ -40,7 +41,16 @@ from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
 from lazyten.onnx.table import Operator
 from lazyten.onnx.values import FEW, Constant, OfSizes, Value, is_foreign, key_of, of_sizes
+from lazyten.runtimes.contract import Runtime
 from lazyten.storage import levels, tracing
+from lazyten.storage.device import executor
+from lazyten.storage.placement import placed
+
+
+def _target(device: str | None) -> Target | None:
+    """What a model's kernels are made for; None where nothing is compiled."""
+    runtime = executor(placed(device))
+    return runtime.target if isinstance(runtime, Runtime) else None
 
 
 class Alone:
@@ -80,7 +90,7 @@ class Program:
 
     def __init__(self, graph: Graph, device: str | None) -> None:
         self.graph, self.device = graph, device
-        ready = rewritten(graph)
+        ready = rewritten(graph, _target(device))
         self.constants, self.nodes = dict(ready.constants), ready.nodes
         self.segments = Finder(graph, self.nodes, self.constants)
         self.numbers = count()
@@ -146,7 +156,8 @@ class Program:
             told: list[int] = []
             calls = self._sized[kind] = names, SizedCalls(
                 lambda *tensors: _sized(self, dict(zip(names, tensors, strict=True)), told),
-                numbers_in(self.constants, self.nodes), told)
+                numbers_in((*self.graph.constants.values(), *self.constants.values()),
+                           self.nodes), told)
         return calls[1]([feeds[name] for name in calls[0]])
 
     def _whole(self, compiled: Compiled, feeds: Mapping[str, Value]) -> list[Value]:

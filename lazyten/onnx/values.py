@@ -35,6 +35,8 @@ TYPES: dict[str, lt.DType] = {name: getattr(lt, name) for name in (
 KEPT_TYPES = 64
 FEW = 8
 """Elements of an array that follows from sizes which are recorded each."""
+FEW_KEPT = 1024
+"""Elements of a weight whose array stays beside its tensor."""
 MOST_KNOWN = 64
 """Elements at most of a constant that sizes may be compared with."""
 
@@ -42,12 +44,13 @@ MOST_KNOWN = 64
 class Constant:
     """A weight: an array, and one tensor that all who use it share."""
 
-    __slots__ = ("_array", "_tensor", "dtype", "shape")
+    __slots__ = ("_array", "_blocks", "_tensor", "dtype", "shape")
 
     def __init__(self, array: Array) -> None:
         self._array: Array | None = array
         self.dtype, self.shape = array.dtype, array.shape
         self._tensor: lt.Tensor | None = None
+        self._blocks: dict[tuple[int, int], Constant] = {}
 
     def __reduce__(self) -> tuple[type[Constant], tuple[Array]]:
         return type(self), (self.array,)
@@ -55,7 +58,24 @@ class Constant:
     @property
     def array(self) -> Array:
         """Its elements, for the host."""
-        return to_array(self._tensor) if self._array is None else self._array
+        array = self._array
+        if array is not None:
+            return array
+        if self._tensor is not None:
+            return to_array(self._tensor)
+        (axis, _), blocks = next(iter(self._blocks.items()))
+        return _from_blocks(blocks.array, axis)
+
+    def blocks(self, axis: int, width: int) -> Constant:
+        """Its elements of shape (n / width, all axes but this one of n elements, width): made once,
+        for all who ask; this one's own are let go if they are many, and made of those."""
+        found = self._blocks.get((axis, width))
+        if found is None:
+            found = Constant(_in_blocks(self.array, axis, width))
+            self._blocks[axis, width] = found
+            if math.prod(self.shape) > FEW_KEPT:
+                self._array = None
+        return found
 
     def tensor(self, device: str | None) -> lt.Tensor:
         """Its tensor, made once; the array is let go then, if it is large, and made of the tensor
@@ -65,9 +85,20 @@ class Constant:
         if self._tensor is None:
             with tracing.listening(None):  # a weight, not something that a traced call makes
                 self._tensor = make_tensor(self.array, device)
-            if self._tensor.numel() > 1024:
+            if self._tensor.numel() > FEW_KEPT:
                 self._array = None
         return self._tensor
+
+
+def _in_blocks(array: Array, axis: int, width: int) -> Array:
+    last = np.moveaxis(array, axis, -1)
+    cut = last.reshape(*last.shape[:-1], -1, width)
+    return np.ascontiguousarray(np.moveaxis(cut, -2, 0))
+
+
+def _from_blocks(blocks: Array, axis: int) -> Array:
+    cut = np.moveaxis(blocks, 0, -2)
+    return np.ascontiguousarray(np.moveaxis(cut.reshape(*cut.shape[:-2], -1), -1, axis))
 
 
 class OfSizes(Constant):

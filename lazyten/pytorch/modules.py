@@ -56,8 +56,9 @@ SAME: dict[str, str] = {
         fishersnedecor generalized_pareto geometric gumbel half_cauchy half_normal independent
         inverse_gamma kumaraswamy laplace lkj_cholesky log_normal logistic_normal
         lowrank_multivariate_normal mixture_same_family multinomial
-        negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli
-        relaxed_categorical studentT transformed_distribution uniform von_mises weibull wishart"""),
+        negative_binomial normal one_hot_categorical pareto poisson studentT
+        transformed_distribution uniform von_mises weibull wishart"""),
+    **_below("distributions", "relaxed_bernoulli relaxed_categorical", "distributions.relaxed"),
     "distributions.constraint_registry": "distributions.transforms",
     "distributions.utils": "distributions.distribution",
     **_below("nn.modules", """adaptive channelshuffle container fold pixelshuffle rnn
@@ -160,6 +161,13 @@ ABOVE: dict[str, str] = {
     "nn.modules.activation.MultiheadAttention": "nn",
     "nn.modules.linear.NonDynamicallyQuantizableLinear": "nn.sequence.attention",
     "utils.data.dataloader.get_worker_info": "utils.data.worker",
+    **dict.fromkeys(("adaptive_max_pool1d", "batch_norm", "binary_cross_entropy_with_logits",
+                     "convolution", "cosine_embedding_loss", "ctc_loss", "embedding",
+                     "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
+                     "poisson_nll_loss", "triplet_margin_loss"), "nn.native"),
+    **dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"),
+                    "nn.sequence.cells"),
+    **dict.fromkeys(("conv_tbc", "max_pool1d_with_indices"), "nn.functional"),
     **{f"nn.modules.{file}.Lazy{layer}": "nn.modules.lazy" for file, layers in {
         "linear": ("Linear",), "conv": [f"Conv{way}{n}d" for way in ("", "Transpose")
                                         for n in (1, 2, 3)],

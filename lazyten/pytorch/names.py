@@ -27,10 +27,10 @@ _VIEWS = ("what a tensor is a view of is not kept with it; two share memory if t
           "untyped_storage().data_ptr() is one number")
 _LIBRARY = ("it is the call of a library that lazyten does not use; the function of the same "
             "purpose without the library's name is in lazyten or in lazyten.nn.functional")
-_ORDER = ("under this name its arguments are in an order of their own, and reductions are numbers; "
-          "use the function of nn.functional")
-_WEIGHTS = ("use nn.LSTM, nn.GRU, nn.RNN or their cells, which hold the weights that it is given "
-            "one by one")
+_ORDER = ("it is a part of what PyTorch does in several steps, which is one here; use the function "
+          "of nn.functional")
+_WEIGHTS = ("use nn.LSTM, nn.GRU or nn.RNN, which hold the weights that it is given one by one, or "
+            "lstm_cell, gru_cell and the like for a step")
 _SYMBOLS = "sizes are numbers of Python: what is compiled for one size is not used for another"
 _SCRIPT = ("it is a part of TorchScript, which is a language of its own; functions are compiled as "
            "they are, by lt.jit")
@@ -47,15 +47,12 @@ REASONS: tuple[tuple[str, str], ...] = (
     (r"PyTorchFile\w+", "files are safetensors; lazyten.load and lazyten.save read and write them"),
     (r"\w*Storage(Base)?|storage_type", _STORAGES), (r"_is_view|_base", _VIEWS),
     (r"(cudnn|miopen|mkldnn|native|slow|legacy)_\w+", _LIBRARY),
-    (r"batch_norm\w*|instance_norm|embedding(_bag|_renorm_)?|ctc_loss|kl_div|triplet_margin_loss"
-     r"|(margin_ranking|(cosine|hinge)_embedding|poisson_nll)_loss"
-     r"|binary_cross_entropy_with_logits", _ORDER),
-    (r"(lstm|gru|rnn_(tanh|relu))(_cell)?", _WEIGHTS),
+    (r"batch_norm_\w*|embedding(_bag|_renorm_)", _ORDER),
+    (r"lstm|gru|rnn_(tanh|relu)", _WEIGHTS),
     (r"Sym(Int|Float|Bool)|sym_\w+", _SYMBOLS),
     (r"cond|while_loop", _PYTHON),
     (r"\w*Type|Script\w+|Graph\w*|Argument(Spec)?|CompilationUnit|FunctionSchema|(import|parse|merge)_\w+",
      _SCRIPT),
-    (r"share_memory_|is_shared", "tensors are not shared between processes; send x.numpy()"),
     (r"Stream|Event", "launches on other streams are not to be had; lazyten orders its own"),
     (r"to_mkldnn", "lazyten lays tensors out for each kernel itself"),
 )
@@ -77,9 +74,9 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 TENSOR_METHODS = (
     "_base", "_is_view", "chalf", "dequantize", "eig", "imag", "int_repr",
-    "is_shared", "lstsq", "q_per_channel_axis", "q_per_channel_scales",
+    "lstsq", "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "resize_as_sparse_",
-    "share_memory_", "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",
+    "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",
     "sspaddmm", "storage_type", "symeig", "to_mkldnn", "to_sparse_bsc",
     "to_sparse_bsr")
 """Methods of PyTorch's tensors that lazyten's lack for a reason."""

@@ -22,10 +22,13 @@ from lazyten.ir.ops import ELEMENTWISE, MOVEMENT, Op
 from lazyten.symbolic.view import View
 
 LOAD = 3.0
-"""Of a float; of integers, in the measure of their bytes beside a float's 4."""
+"""Of a float of 32 bits or less; of others, in the measure of their bytes beside its 4."""
 STORE = 3.0
+"""Of an element of 4 bytes or less."""
 LAUNCH = 2000.0
 """About a microsecond: calling a kernel at all."""
+EXPANDED = 2.0
+"""Of a float that is read for many elements beside each other, or after each other: it is near."""
 MOST = 1e15
 """Where work is capped: a deep network's last value, all inlined, would overflow."""
 SCATTERED = 4.0
@@ -200,6 +203,8 @@ class _Model:
             return sources[0] + 1.0
         if node.op is Op.EXPAND and _is_outer(node.src[0], node, frozenset()):
             return 0.0  # computed outside the loops of the new axes, however often it is read there
+        if node.op is Op.EXPAND and is_leaf(node.src[0]):
+            return sources[0] * EXPANDED / LOAD
         return sources[0] if sources else 0.0
 
     def _read_cost(self, node: Node, assume_stored: bool) -> float:
@@ -308,7 +313,7 @@ class _Model:
 
     def stored_cost(self, node: Node) -> float:
         read = self.reads[node].total * load_work(node)
-        return node.numel * (self.work[node] + STORE) + read + LAUNCH
+        return node.numel * (self.work[node] + store_work(node)) + read + LAUNCH
 
     def stored_value(self, node: Node) -> StoredValue:
         reads = self.reads[node].total
@@ -375,10 +380,16 @@ def _rows(node: Node) -> set[int]:
 
 
 def load_work(node: Node) -> float:
-    """Units to read one element: of integers, as many as their bytes are of a float's, so that a
-    weight kept in 8 bits is converted where it is read rather than copied to floats. (16-bit floats
-    may take several operations to convert.)"""
-    return LOAD * min(node.dtype.itemsize / 4, 1.0) if not node.dtype.is_float else LOAD
+    """Units to read one element: as many as its bytes are of a float32's, so that a weight kept in
+    8 bits is converted where it is read rather than copied to floats, and differences in float64
+    are taken again. (16-bit floats may take several operations to convert.)"""
+    width = node.dtype.itemsize / 4
+    return LOAD * (max(width, 1.0) if node.dtype.is_float else min(width, 1.0))
+
+
+def store_work(node: Node) -> float:
+    """Units to write one element."""
+    return STORE * (max(node.dtype.itemsize / 4, 1.0) if node.dtype.is_float else 1.0)
 
 
 def is_leaf(node: Node) -> bool:

@@ -93,7 +93,8 @@ def _normalized(input: Any, dim: int, dtype: DTypeLike | None, is_log: bool) -> 
     if not isinstance(input, CooTensor):
         raise SparseLayoutError(f"sparse.{name} is of tensors in coordinates; convert with "
                                 f"to_sparse()")
-    x: Any = input.coalesce() if dtype is None else input.coalesce().to(dtype=dtype)
+    x: Any = input.coalesce() if dtype is None else \
+        input.coalesce().to(dtype=dt.as_floating(dtype, f"sparse.{name}"))
     axis, axes = shapes.axis(dim, x.ndim, name), x.sparse_dim()
     values = x._elements
     if axis >= axes:

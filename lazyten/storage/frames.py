@@ -92,14 +92,17 @@ class Frame:
     latest that was made like it. copies: what templates are in another frame, which goes on with
     them, and that frame. mark: what storages have that are known in it. recorded: how many
     operations; limit: how many until what it made is computed. is_resumed: whether something of it
-    was computed before. is_step: whether it is long as it is one step. is_written: whether sources
-    are being written, so that no other thread is to read them.
+    was computed before. is_step: whether it is long as it is one step. is_rest: whether it goes on
+    where a long one was cut, and nobody has looked since. is_freed: whether backward() has let go
+    of a graph in it. is_written: whether sources are being written, so that no other thread is to
+    read them.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_given", "_leaf_ids", "_memory",
-                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooks", "is_resumed",
-                 "is_step", "is_written", "latest", "leaf_numbers", "lifted", "limit", "made",
-                 "mark", "number", "realized", "recorded", "room", "rules", "sources", "thread")
+                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooks", "is_freed",
+                 "is_rest", "is_resumed", "is_step", "is_written", "latest", "leaf_numbers",
+                 "lifted", "limit", "made", "mark", "number", "realized", "recorded", "room",
+                 "rules", "sources", "thread")
 
     usual_limit = 600
     cut_off = 0
@@ -119,7 +122,8 @@ class Frame:
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
         self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
-        self.is_step = self.is_written = False
+        self.is_step = self.is_written = self.is_freed = False
+        self.is_rest = here.is_cut
         self.leaf_numbers: dict[Any, int | None] = {None: None}
         self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
@@ -423,23 +427,26 @@ _REFERENCES = _references()
 
 class _Here(local):
     """Of each thread. current: the frame that is recorded in; others: those that other devices go
-    on with. first_serial: while an operation is recorded, that of the first storage which it made.
-    turn: a number that is another after each look at a value, and after each step of training; cut:
-    the last turn in which so much was recorded that it was computed though nobody looked.
+    on with; left: of each device the last that something of was computed. first_serial: while an
+    operation is recorded, that of the first storage which it made. turn: a number that is another
+    after each look at a value, and after each step of training; cut: the last turn in which so much
+    was recorded that it was computed though nobody looked; is_cut: whether nobody has looked since.
     walks: whether the operation goes through what its operands are computed by, as gradients do."""
 
     def __init__(self) -> None:
-        self.current: Callable[[], Frame | None] = _nothing
+        self.current: Callable[[], Frame | None] = nothing
         self.others: dict[str, Callable[[], Frame | None]] = {}
+        self.left: dict[str, Callable[[], Frame | None]] = {}
         self.first_serial: int | None = None
-        self.turn, self.cut = next(_turns), 0
+        self.turn, self.cut, self.is_cut = next(_turns), 0, False
         self.draws: list[Any] = []
         self.walks = False
         self.frame: Frame | None = None
         self.pull_back: Callable[[Node, Node], Sequence[Node | None]] | None = None
 
 
-def _nothing() -> None:
+def nothing() -> None:
+    """No frame."""
     return None
 
 
@@ -464,7 +471,7 @@ def under_way(device: str) -> Frame | None:
     """The frame that a device's operations are recorded in."""
     frame = here.current()
     return frame if frame is not None and frame.device == device \
-        else here.others.get(device, _nothing)()
+        else here.others.get(device, nothing)()
 
 
 def all_under_way() -> list[Frame]:
@@ -485,14 +492,15 @@ def go_on(frame: Frame) -> None:
 
 def looked() -> None:
     """Somebody has looked at a value, or a step has ended."""
-    here.turn = next(_turns)
+    here.turn, here.is_cut = next(_turns), False
 
 
 def end(frame: Frame) -> None:
     """Record no more in this frame, if that was so."""
+    here.left[frame.device] = frame.mark
     if here.current() is frame:
-        here.current = _nothing
-    elif here.others.get(frame.device, _nothing)() is frame:
+        here.current = nothing
+    elif here.others.get(frame.device, nothing)() is frame:
         del here.others[frame.device]
 
 

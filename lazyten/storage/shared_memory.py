@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from mmap import mmap
 from sys import getrefcount
 from typing import Any
 
@@ -69,6 +70,12 @@ class SharedMemory:
             array, values = part(array.reshape(-1)), part(values.reshape(-1))
         return have_same_bits(array, values)
 
+    @property
+    def is_between_processes(self) -> bool:
+        """Whether processes that are forked from now on have the same memory."""
+        owner = self._chain[-1].base
+        return isinstance(owner.obj if isinstance(owner, memoryview) else owner, mmap)
+
     def overlaps(self, other: SharedMemory) -> bool:
         """Whether what is written to one may be seen in the other. (Whether both have a byte is a
         hard question for strides: those within each other's ends count.)"""
@@ -77,6 +84,13 @@ class SharedMemory:
     def write(self, values: Array) -> None:
         """Let the memory have these values, of its shape."""
         np.copyto(self.array, values, casting="equiv")
+
+
+def between_processes(values: Array) -> Array:
+    """A copy of an array in memory that processes which are forked later share with this one."""
+    memory = np.frombuffer(mmap(-1, values.nbytes), values.dtype).reshape(values.shape)
+    memory[...] = values
+    return memory
 
 
 def have_same_bits(array: Array, values: Array) -> bool:

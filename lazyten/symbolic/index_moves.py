@@ -177,10 +177,10 @@ def every(conditions: Sequence[Node]) -> Node | None:
 
 
 def both(a: Node | None, b: Node | None) -> Node | None:
-    """Where two validities hold; None is everywhere."""
+    """Where two validities hold, simplified; None is everywhere, the constant False nowhere."""
     if a is None or b is None or a is b:
         return a if b is None else b
-    return elementwise(Op.AND, a, b)
+    return simplify(elementwise(Op.AND, a, b))
 
 
 def _plus(i: Node, constant: int) -> Node:

@@ -26,33 +26,38 @@ class Container(NamedTuple):
     keys_of: Callable[[Any], list[Any]] | None = None
 
 
-class MappingKey(NamedTuple):
-    """A step of a path in a tree: to the value of a dict's key."""
+class _ItemKey:
+    """A step of a path in a tree to what square brackets give: of one field, that in them."""
+
+    @property
+    def _inside(self) -> Any:
+        (inside,) = vars(self).values()
+        return inside
+
+    def __str__(self) -> str:
+        return f"[{self._inside!r}]"
+
+    def get(self, container: Any) -> Any:
+        """The value."""
+        return container[self._inside]
+
+
+@dataclass(frozen=True)
+class MappingKey(_ItemKey):
+    """A step to the value of a dict's key."""
 
     key: Any
 
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
 
-    def get(self, mapping: Any) -> Any:
-        """The value."""
-        return mapping[self.key]
-
-
-class SequenceKey(NamedTuple):
+@dataclass(frozen=True)
+class SequenceKey(_ItemKey):
     """A step to a value of a list, tuple or deque, by its place."""
 
     idx: int
 
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
 
-    def get(self, sequence: Any) -> Any:
-        """The value."""
-        return sequence[self.idx]
-
-
-class GetAttrKey(NamedTuple):
+@dataclass(frozen=True)
+class GetAttrKey:
     """A step to an attribute, such as a named tuple's."""
 
     name: str
@@ -324,7 +329,7 @@ def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf = None
                            ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
     """Pairs of the path to a leaf and the leaf, in order, and the structure. ArgumentError for a
     container that was registered without its keys."""
-    return list(_with_paths(tree, (), is_leaf)), tree_structure(tree, is_leaf)
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 
 def _with_paths(tree: Any, path: KeyPath, is_leaf: IsLeaf) -> Iterator[tuple[KeyPath, Any]]:

@@ -28,6 +28,10 @@ BY_FEATURE = {"avx512f": PROCESSORS["x86-64-v4"].target, "avx2": PROCESSORS["x86
               "neon": PROCESSORS["neon"].target}
 """Vector units by the feature that has them, best first."""
 
+GATHERING = "amx-tile"
+"""A feature of all processors, and of few others, whose gathers take less time than loads of each
+lane. Those of AMD take twice as long, and Intel's of before are slowed down against attacks."""
+
 
 def host_features() -> dict[str, bool]:
     """LLVM's features of this processor; none where LLVM cannot find out."""
@@ -42,6 +46,7 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
     if machine.lower() in ("aarch64", "arm64"):
         return BY_FEATURE["neon"]  # every one has it, listed or not
     found = next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
+    found = replace(found, gathers=bool(features.get(GATHERING)))
     return replace(found, halves=NativeHalves(("float16",))) if features.get("f16c") else found
 
 

@@ -1,7 +1,10 @@
 """Tensors of the same value have gradients, and hooks, of their own."""
 from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
+from changing_programs import anew
 
 import lazyten as lt
 from lazyten import nn
@@ -127,10 +130,85 @@ def test_the_first_hook_of_a_view_is_called(view: Callable[[lt.Tensor], lt.Tenso
     assert seen == [copy.numel()]
 
 
-@pytest.mark.parametrize("made", [lambda x: x * 2, lambda x: x.exp(), lambda x: x.clone(),
-                                  lambda x: nn.functional.softmax(x, 0), lambda x: x @ lt.eye(2)])
+ONES = lt.ones(2)
+
+
+def copied(x: lt.Tensor) -> lt.Tensor:
+    made = lt.zeros(2)
+    made.copy_(x)
+    return made
+
+
+def written(x: lt.Tensor) -> lt.Tensor:
+    made = x * 1
+    made[:] = x
+    return made
+
+
+MADE: dict[str, Callable[[lt.Tensor], lt.Tensor]] = {
+    "product": lambda x: x * 2, "exp": lambda x: x.exp(), "clone": lambda x: x.clone(),
+    "softmax": lambda x: nn.functional.softmax(x, 0), "matrix": lambda x: x @ lt.eye(2),
+    "vmap": lambda x: lt.func.vmap(lambda r: r * 2)(x),
+    "vmap that closes over it": lambda x: lt.func.vmap(lambda r: r * x)(lt.ones(1, 2))[0],
+    "vmap in chunks": lambda x: lt.func.vmap(lambda r: r * 2, chunk_size=1)(x),
+    "vjp": lambda x: lt.func.vjp(lambda v: v * v * x, ONES)[1](ONES)[0],
+    "the value of vjp": lambda x: lt.func.vjp(lambda v: v * x, ONES)[0],
+    "jvp": lambda x: lt.func.jvp(lambda v: v * v * x, (ONES,), (ONES,))[1],
+    "grad": lambda x: lt.func.grad(lambda v: (v * v * x).sum())(ONES),
+    "jacrev": lambda x: lt.func.jacrev(lambda v: v * v * x)(ONES).sum(0),
+    "hessian": lambda x: lt.func.hessian(lambda v: (v * v * x).sum())(ONES).sum(0),
+    "linearize": lambda x: lt.func.linearize(lambda v: v * x, ONES)[0],
+    "gradient": lambda x: lt.autograd.grad((x ** 3).sum(), x, create_graph=True)[0],
+    "vjp of autograd": lambda x: lt.autograd.functional.vjp(
+        lambda v: v * v * x, ONES, ONES, create_graph=True)[1],
+    "checkpoint": lambda x: lt.checkpoint(lambda v: v.sin(), x),
+    "a checkpoint of two": lambda x: lt.checkpoint(lambda v: (v * x).sin(), ONES),
+    "a copy of a checkpoint": lambda x: copied(lt.checkpoint(lambda v: (v * x).sin(), ONES)),
+    "copy_": copied, "a write": written}
+"""What gives another tensor that is computed alike."""
+PATHS = {"looked up": nullcontext, "anew": anew}
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_hook_is_told_of_its_own_tensor_alone(
+        made: Callable[[lt.Tensor], lt.Tensor], path: Callable[[], Any]) -> None:
+    """Though it is registered after the other one was made, or before, or both have one."""
+    def gradient(*factors: int, before: bool = False) -> list[float]:
+        x = leaf()
+        first = made(x)
+        if before:
+            first.register_hook(lambda g: g * 7)
+        parts = [made(x) for _ in factors]
+        if not before:
+            first.register_hook(lambda g: g * 7)
+        for part, factor in zip(parts, factors, strict=True):
+            if factor > 1:
+                part.register_hook(lambda g, factor=factor: g * factor)
+        total = sum(part.sum() for part in parts)
+        assert isinstance(total, lt.Tensor)
+        total.backward()
+        assert x.grad is not None
+        return x.grad.tolist()
+
+    with path():
+        for _ in range(3):
+            once = gradient(1)
+            for before in (False, True):
+                for factors in ((1,), (2,), (1, 2), (3, 2)):
+                    assert gradient(*factors, before=before) == pytest.approx(
+                        [sum(factors) * g for g in once])
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
 def test_what_is_computed_alike_has_a_gradient_of_its_own(
-        made: Callable[[lt.Tensor], lt.Tensor]) -> None:
+        made: Callable[[lt.Tensor], lt.Tensor], path: Callable[[], Any]) -> None:
+    with path():
+        _have_gradients_of_their_own(made)
+
+
+def _have_gradients_of_their_own(made: Callable[[lt.Tensor], lt.Tensor]) -> None:
     for _ in range(2):
         x = leaf()
         parts = [made(x) for _ in range(4)]
@@ -156,6 +234,18 @@ def test_in_a_jitted_function_too(made: Callable[[lt.Tensor], lt.Tensor]) -> Non
         one, other = jitted(x)
         assert one.tolist() == pytest.approx((made(x) * 2).tolist())
         assert other.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
+def test_copies_of_one_checkpoint_have_its_gradient_each(path: Callable[[], Any]) -> None:
+    with path():
+        for _ in range(3):
+            x = leaf()
+            whole = lt.checkpoint(lambda v, x=x: v * x * x, ONES)
+            first, second = copied(whole), copied(whole)
+            first.register_hook(lambda g: g * 7)
+            (second * 3).sum().backward()
+            assert x.grad is not None and x.grad.tolist() == [6.0, 12.0]
 
 
 def test_what_keeps_gradients_apart_is_not_computed() -> None:

@@ -190,6 +190,11 @@ def with_defaults() -> Any:
     return function
 
 
+def of_code(i: int) -> Any:
+    """A function of its own at each call, of the same code for 0 and 1."""
+    return (lambda x: x * 3) if i < 2 else (lambda x: x - 3)
+
+
 CASES: dict[str, Callable[[], Any]] = {
     # a tuple whose last two are the function, and what happens before call i
     "global": lambda: (lambda x: x * SCALE, use_global),
@@ -207,6 +212,7 @@ CASES: dict[str, Callable[[], Any]] = {
                           lambda i: v.__setitem__(0, i)),
     "numpy": lambda: (v := np.ones(4), lambda x: x * float(v[1]), set_item(v, 1)),
     "large numpy": lambda: (v := np.ones(30000), lambda x: x * float(v[9]), set_item(v, 9)),
+    "largest numpy": lambda: (v := np.ones(2 ** 20 + 1), lambda x: x * float(v[9]), set_item(v, 9)),
     "numpy objects": lambda: (v := np.array([1, 2], object), lambda x: x * v[0], set_item(v, 0)),
     "attribute": lambda: (o := Plain(), lambda x: x * o.k, set_k(o)),
     "class": lambda: (lambda x: x * Plain.k, set_k(Plain)),
@@ -241,6 +247,10 @@ CASES: dict[str, Callable[[], Any]] = {
         f, "__kwdefaults__", {"b": {"k": i}})),
     "a keyword's other default": lambda: (f := with_defaults(), lambda x: f(x), lambda i:
                                           f.__kwdefaults__.update(b={"k": i})),
+    "other code": lambda: (f := of_code(0), lambda x: f(x), lambda i: setattr(
+        f, "__code__", of_code(i).__code__)),
+    "other code of its own": lambda: (f := of_code(0), f, lambda i: setattr(
+        f, "__code__", of_code(i).__code__)),
     "method's default": lambda: (f := with_defaults(), setattr(Derived, "more", f),
                                  d := Derived(), lambda x: d.more(a=[2.0]) * x,
                                  set_item(f.__kwdefaults__["b"], "k")),

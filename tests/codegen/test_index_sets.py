@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernel_checks import run_all
 
 import lazyten as lt
-from lazyten.codegen.loops.lower import lower
+from lazyten.codegen.loops.lower import Lowering, lower, output_range
 from lazyten.codegen.loops.ranges import merge_ranges
 from lazyten.codegen.optimize import index_sets
 from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
@@ -53,6 +53,32 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are made wherever they save anything."""
     monkeypatch.setattr(index_sets, "LEAST_SAVED", 0.0)
     monkeypatch.setattr(index_sets, "MOST_LEFT", 1.0)
+
+
+# ---- how much there is to lower ------------------------------------------------------------------
+
+def turned(x: Node, steps: int) -> Node:
+    """(1, rows, columns), so often moved by one along both, round the ends."""
+    for axis, n in list(enumerate(x.shape))[1:] * steps:
+        first, last = ([(0, size) for size in x.shape] for _ in range(2))
+        first[axis], last[axis] = (n - 1, n), (0, n - 1)
+        x = cat([move(Op.SHRINK, x, tuple(first)), move(Op.SHRINK, x, tuple(last))], axis)
+    return x
+
+
+def test_pieces_of_pieces_that_are_read_nowhere_are_not_followed() -> None:
+    """Each move doubles the pieces, but one more piece at most has a place along its axis."""
+    steps, work = 8, Lowering()
+    x = turned(leaf(1, 1, 40, 30), steps)
+    work.value((x, tuple(output_range(a, n) for a, n in enumerate(x.shape)), None))
+    assert len([node for node, *_ in work.values if node.op is Op.BUFFER]) == (steps + 1) ** 2
+
+
+def test_pieces_of_pieces_are_where_they_belong() -> None:
+    x = np.arange(120, dtype=np.float32)
+    (found,), = run_all("cpu", [kernel_of([turned(leaf(1, 1, 12, 10), 3)], 120)], [[x]])
+    np.testing.assert_array_equal(found.reshape(12, 10),
+                                  np.roll(x.reshape(12, 10), (3, 3), (0, 1)))
 
 
 # ---- where a comparison changes ------------------------------------------------------------------

@@ -37,6 +37,21 @@ def check(outputs: Sequence[Node], values: Array, dtype: DType = dt.int32,
         np.testing.assert_array_equal(got.reshape(node.shape), expected, str(node))
 
 
+# ---- comparisons ---------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("dtype", [dt.int64, dt.int32, dt.int8, dt.uint8], ids=lambda t: t.name)
+def test_integers_are_between_any_two_limits(dtype: DType) -> None:
+    """In vectors and one by one; what is -1 < x and x < 5 is one comparison without signs."""
+    for size in (3, 64):
+        values = np.arange(-size, size)[::2 if size > 3 else 1]
+        x = leaf(1, (values.size,), dtype)
+        limits = [v for v in (-2, -1, 0, 5) if v >= dtype.min]
+        check([cast(elementwise(Op.AND, elementwise(Op.CMPLT, const(low, dtype, x.shape), x),
+                                elementwise(Op.CMPLT, y, const(high, dtype, x.shape))), dt.int32)
+               for low in limits for high in limits for y in (x, move(Op.FLIP, x, (0,)))],
+              values, dtype)
+
+
 # ---- movements one after the other ---------------------------------------------------------------
 
 def movements(shape: Shape) -> Iterator[tuple[Op, Any]]:

@@ -6,6 +6,7 @@ other tests use the width of the machine's own: `LAZYTEN_TARGET=x86-64-v2 make t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -27,6 +28,7 @@ from lazyten.storage.device import executor
 
 UNITS = {f"cpu-{name}": PROCESSORS[name].target
          for name in ("x86-64-v2", "neon", "x86-64-v3", "x86-64-v4")}
+UNITS["cpu-gathering"] = replace(UNITS["cpu-x86-64-v4"], gathers=True)
 """Devices of these tests: the cpu with the vectors and registers of a kind of processor."""
 on_each = pytest.mark.parametrize("on", UNITS)
 
@@ -128,6 +130,18 @@ def test_sums_of_products_of_narrow_integers_are_exact(types: str, shape: tuple[
     products = a.to(lt.int32).unsqueeze(1) * b.to(lt.int32)
     np.testing.assert_array_equal(products.amax(2).numpy(), (
         arrays[0].astype(np.int32)[:, None] * arrays[1].astype(np.int32)).max(2))
+
+
+@pytest.mark.parametrize("on", ["cpu-x86-64-v4", "cpu-gathering"])
+@pytest.mark.parametrize("dtype", [lt.float32, lt.int64, lt.int8, lt.bool], ids=lambda d: d.name)
+def test_places_that_are_read_are_gathered_by_what_is_faster(dtype: DType, on: str) -> None:
+    rng = np.random.default_rng(1)
+    values, places = rng.integers(-9, 9, (20, 77)), rng.integers(-77, 77, (20, 50))
+    x, at = (lt.tensor(v, device=on).realize() for v in (values.astype(dtype.numpy), places))
+    found = x.take_along_dim(at, 1)
+    *_, made = executor(on).generate(kernels_of(found))
+    np.testing.assert_array_equal(found.numpy(), np.take_along_axis(x.numpy(), places % 77, 1))
+    assert ("masked.gather" in made.source) == (UNITS[on].gathers and dtype.itemsize >= 4)
 
 
 MASKING = [on for on in UNITS if UNITS[on].masked_loads]

@@ -13,7 +13,8 @@ def test_collectives_are_those_of_numpy_in_all_types(size: int, device: str) -> 
 
 
 @pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("program", ["special_values", "gradients", "in_place", "breaks"])
+@pytest.mark.parametrize("program", ["special_values", "gradients", "convolutions", "in_place",
+                                     "breaks"])
 def test_what_collectives_promise_holds(size: int, program: str) -> None:
     assert printed(size, f"collectives:{program}").count("done") == size
 

@@ -31,3 +31,8 @@ def test_the_class_trains_as_data_parallel_does(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 2])
 def test_the_class_keeps_its_promises(size: int) -> None:
     assert printed(size, "fsdp_class:promises").count("done") == size
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_gradients_of_several_backward_passes_are_shared_out_once(size: int) -> None:
+    assert printed(size, "fsdp_class:held").count("done") == size

@@ -25,6 +25,7 @@ for op in ("sum", "mean", "max", "min"):
 assert F.all_gather(x).tolist() == [[1.0, 2.0]] == F.all_to_all(x[None]).tolist()
 assert F.reduce_scatter(x[None]).tolist() == [1.0, 2.0] == F.broadcast(x).tolist()
 assert F.exchange(x, None, None).tolist() == [0.0, 0.0]
+assert F.halo(x, 0, 2, 1).tolist() == [0.0, 0.0, 1.0, 2.0, 0.0]
 (F.all_reduce(x) * 3).sum().backward()
 assert x.grad.tolist() == [3.0, 3.0]
 dist.all_reduce(x.detach())

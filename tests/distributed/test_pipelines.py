@@ -15,21 +15,31 @@ from lazyten.distributed.pipelining.programs import (
     Pass,
     forwards,
     gpipe,
+    interleaved,
     one_forward_one_backward,
+    ticks,
     with_passes,
 )
+from lazyten.support.errors import ArgumentError
 
-Order = Callable[[int, int, int], list[Compute]]
+Order = Callable[[int, int, int, int], list[Compute]]
 NAMED: list[dict[str, Any]] = [
     {"model": model, "schedule": schedule, "jit": jit, "count": count, "batch": 12, "seed": 1,
      "optimizer": "Adam", "frozen": frozen} for model, schedule, jit, count, frozen in (
         ("gpt", "1f1b", True, 4, 0), ("two", "gpipe", False, 3, 1), ("two", "1f1b", True, 4, 1),
         ("mlp", "1f1b", True, 1, 0), ("mlp", "gpipe", True, 6, 1))]
+CHUNKED = [{**NAMED[0], "model": model, "schedule": schedule, "jit": jit, "count": count,
+            "frozen": frozen, "chunks": chunks} for model, schedule, jit, count, frozen, chunks in (
+    ("gpt", "interleaved", True, 4, 0, 2), ("two", "interleaved", False, 3, 1, 3),
+    ("two", "bfs", True, 6, 3, 2), ("mlp", "interleaved", True, 12, 0, 1),
+    ("mlp", "interleaved", True, 1, 2, 2))]
 SPEC = st.fixed_dictionaries({
-    "model": st.sampled_from(["mlp", "two"]), "schedule": st.sampled_from(["gpipe", "1f1b"]),
-    "jit": st.booleans(), "count": st.sampled_from([1, 2, 3, 4, 6]), "batch": st.just(12),
+    "model": st.sampled_from(["mlp", "two"]), "jit": st.booleans(),
+    "count": st.sampled_from([1, 2, 3, 4, 6]), "batch": st.just(12),
     "seed": st.integers(0, 99), "optimizer": st.sampled_from(["SGD", "Adam", "RMSprop"]),
-    "frozen": st.integers(0, 1)})
+    "frozen": st.integers(0, 3)})
+KINDS = st.sampled_from([("gpipe", 1), ("1f1b", 1), ("bfs", 2), ("interleaved", 2),
+                         ("interleaved", 3)])
 
 
 @needs_mpi
@@ -39,16 +49,25 @@ def test_stages_learn_as_one_process_does(size: int) -> None:
 
 
 @needs_mpi
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_several_stages_a_rank_learn_as_one_process_does(size: int) -> None:
+    assert printed(size, "pipelines:equal", CHUNKED).count("done") == size
+
+
+@needs_mpi
 @settings(max_examples=1, suppress_health_check=list(HealthCheck))
-@given(specs=st.lists(SPEC, min_size=6, max_size=6))
-def test_random_stages_learn_as_one_process_does(specs: list[dict[str, Any]]) -> None:
+@given(found=st.lists(st.tuples(SPEC, KINDS), min_size=8, max_size=8))
+def test_random_stages_learn_as_one_process_does(
+        found: list[tuple[dict[str, Any], tuple[str, int]]]) -> None:
+    specs = [{**spec, "schedule": schedule, "chunks": chunks} for spec, (schedule, chunks) in found]
     for size in (2, 4):
         assert printed(size, "pipelines:equal", specs).count("done") == size
 
 
 @needs_mpi
 def test_ranks_may_have_the_same_stages_besides() -> None:
-    specs = [{**spec, "replicas": 2, "frozen": 0, "count": 3} for spec in NAMED[1:3]]
+    specs = [{**spec, "replicas": 2, "frozen": 0, "count": 3} for spec in
+             (*NAMED[1:3], {**CHUNKED[0], "jit": False}, {**CHUNKED[2], "jit": True})]
     assert printed(4, "pipelines:equal", specs).count("done") == 4
 
 
@@ -77,44 +96,64 @@ def test_what_goes_wrong_is_named_and_ends_the_job(case: str, words: list[str]) 
     assert time.monotonic() - began < 40
 
 
-@pytest.mark.parametrize("order", [forwards, gpipe, one_forward_one_backward])
-def test_no_two_stages_wait_for_each_other(order: Order) -> None:
+ORDERS: list[tuple[Order, int]] = [(gpipe, 1), (one_forward_one_backward, 1), (gpipe, 3),
+                                   (interleaved, 1), (interleaved, 2), (interleaved, 3)]
+
+
+@pytest.mark.parametrize("trains", [True, False])
+@pytest.mark.parametrize(("order", "chunks"), ORDERS)
+def test_no_two_ranks_wait_for_each_other(order: Order, chunks: int, trains: bool) -> None:
     """Even where whoever sends waits until somebody receives it."""
-    for stages in range(1, 7):
-        for batches in range(1, 10):
-            orders = [order(s, stages, batches) for s in range(stages)]
-            programs = [with_passes(orders, s) for s in range(stages)]
+    for ranks in range(1, 7):
+        for batches in range(1, 13):
+            if order is interleaved and batches % max(1, batches // ranks):
+                continue
+            orders = [order(rank, ranks, chunks, batches) for rank in range(ranks)]
+            if not trains:
+                orders = [forwards(own) for own in orders]
+            programs = with_passes(orders)
             assert [[x for x in p if isinstance(x, Compute)] for p in programs] == orders
-            _carried_out(programs)
+            for own in orders:
+                kinds = ("forward", "backward")[:1 + trains]
+                assert len(own) == len(set(own)) == len(kinds) * chunks * batches
+            _carried_out(programs, ranks * chunks)
 
 
-def _carried_out(programs: list[list[Compute | Pass]]) -> None:
-    """Run programs whose exchanges happen where both are at them; each has what it computes of."""
-    stages, at = len(programs), [0] * len(programs)
-    has: list[set[tuple[str, int]]] = [set() for _ in programs]  # what came, or was computed
+def test_rounds_that_do_not_have_as_many_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="n_microbatches=7 on 2 ranks makes 3 rounds"):
+        interleaved(0, 2, 2, 7)
+
+
+def _carried_out(programs: list[list[Compute | Pass]], stages: int) -> None:
+    """Run programs whose passes happen where both ranks are at them; each has what it computes
+    of."""
+    at = [0] * len(programs)
+    has: list[set[Compute]] = [set() for _ in programs]  # what came, or was computed
     done = False
     while not done:
         done = True
-        for s, program in enumerate(programs):
-            step = program[at[s]] if at[s] < len(program) else None
+        for rank, program in enumerate(programs):
+            step = program[at[rank]] if at[rank] < len(program) else None
             if isinstance(step, Compute):
-                edge = s == 0 if step.kind == "forward" else s == stages - 1
-                assert edge or (f"{step.kind} came", step.batch) in has[s]
-                assert step.kind == "forward" or ("forward", step.batch) in has[s]
-                has[s].add((step.kind, step.batch))
+                edge = step.stage == (0 if step.kind == "forward" else stages - 1)
+                assert edge or step.source in has[rank]
+                assert step.kind == "forward" or Compute(
+                    "forward", step.batch, step.stage) in has[rank]
+                has[rank].add(step)
             elif step is not None:
-                peer = s + step.peer
-                other = programs[peer][at[peer]] if at[peer] < len(programs[peer]) else None
-                if other != Pass(-step.peer, step.received, step.sent):
-                    continue
-                for what, a, b in ((step.sent, s, peer), (step.received, peer, s)):
+                peer = step.peer
+                if peer != rank:
+                    other = programs[peer][at[peer]] if at[peer] < len(programs[peer]) else None
+                    if other != Pass(rank, step.received, step.sent):
+                        continue
+                    at[peer] += 1
+                for what, a, b in ((step.sent, rank, peer), (step.received, peer, rank)):
                     if what is not None:
-                        assert (what.kind, what.batch) in has[a]
-                        has[b].add((f"{what.kind} came", what.batch))
-                at[peer] += 1
+                        assert what in has[a]
+                        has[b].add(what)
             else:
                 continue
-            at[s] += 1
+            at[rank] += 1
             done = False
     assert at == [len(p) for p in programs], "some wait for each other"
 
@@ -122,8 +161,47 @@ def _carried_out(programs: list[list[Compute | Pass]]) -> None:
 @pytest.mark.parametrize("stages", range(1, 6))
 def test_a_stage_of_1f1b_keeps_as_many_micro_batches_as_stages_follow(stages: int) -> None:
     for stage in range(stages):
-        kept = most = 0
-        for what in one_forward_one_backward(stage, stages, 20):
-            kept += 1 if what.kind == "forward" else -1
-            most = max(most, kept)
-        assert kept == 0 and most == stages - stage
+        assert _most_kept(one_forward_one_backward(stage, stages, 1, 20)) == stages - stage
+
+
+@pytest.mark.parametrize("chunks", [2, 3])
+def test_interleaved_ranks_keep_no_more_than_what_fills_the_pipeline(chunks: int) -> None:
+    """However many micro-batches there are: (Narayanan et al., 2021), section 2.2.2."""
+    for ranks in range(1, 5):
+        for rank in range(ranks):
+            most = _most_kept(interleaved(rank, ranks, chunks, 5 * ranks))
+            assert most == (chunks - 1) * ranks + 2 * (ranks - rank - 1) + 1
+
+
+def _most_kept(order: list[Compute]) -> int:
+    kept = most = 0
+    for what in order:
+        kept += 1 if what.kind == "forward" else -1
+        most = max(most, kept)
+    assert kept == 0
+    return most
+
+
+@pytest.mark.parametrize("chunks", [2, 3])
+def test_interleaved_ranks_wait_less(chunks: int) -> None:
+    """Where all takes equally long a step is as long as it takes to compute, and ranks - 1 times
+    one stage forward and one backward: 1F1B's wait by the number of stages a rank."""
+    for ranks in (2, 3, 4):
+        batches = 4 * ranks
+        orders = [interleaved(rank, ranks, chunks, batches) for rank in range(ranks)]
+        assert 1 + max(ticks(orders).values()) == 2 * chunks * batches + 2 * (ranks - 1)
+
+
+@pytest.mark.torch
+def test_interleaved_ranks_compute_in_the_order_of_pytorch() -> None:
+    schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
+    kinds = {"FORWARD": "forward", "FULL_BACKWARD": "backward"}
+    for ranks, chunks, batches in ((1, 2, 3), (2, 2, 4), (4, 2, 10), (4, 3, 8), (4, 2, 3)):
+        theirs: Any = object.__new__(schedules.ScheduleInterleaved1F1B)
+        rounds = max(1, batches // ranks)
+        vars(theirs).update(n_local_stages=chunks, pp_group_size=ranks, _n_microbatches=batches,
+                            number_of_rounds=rounds, microbatches_per_round=batches // rounds)
+        for rank in range(ranks):
+            wanted = [Compute(kinds[a.computation_type.name], a.microbatch_index, a.stage_index)
+                      for a in theirs._calculate_single_rank_operations(rank) if a is not None]
+            assert interleaved(rank, ranks, chunks, batches) == wanted

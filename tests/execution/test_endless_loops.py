@@ -213,7 +213,7 @@ def test_a_step_that_computes_on_the_host_costs_the_same_whenever_it_comes(
         totals.append(sum(walked))
         assert q.grad is not None
         assert q.grad.item() == pytest.approx(filtered(steps), rel=1e-4)
-    assert totals[1] < 5 * totals[0], totals
+    assert totals[1] <= 5 * totals[0], totals
 
 
 def filtered(steps: int) -> float:

@@ -45,6 +45,13 @@ VALUES = (
     "with lt.no_grad():\n    with lt.enable_grad(): {T} = {y} * 2",
     "t = {y} * 1\nt[0] = {q}\n{T} = t", "t = {y} * 1\nt[:, :1].mul_({v}[..., :1])\n{T} = t * t",
     "t = lt.zeros_like({p})\nt.copy_({y})\nt[0].add_({p}[0])\n{T} = t * {n}",
+    "lt.func.vmap(lambda r: r * {q})({y})", "lt.func.vmap(lambda r: r * {y}[0])({p})",
+    "lt.func.grad(lambda a: (a * a * {y}).sum())({d})",
+    "lt.func.jvp(lambda a: a * {y}, ({d},), ({d},))[1]",
+    "t, u = [lt.func.vmap(lambda r: r * {n})({y}) for _ in range(2)]\n"
+    "if t.requires_grad: t.register_hook(lambda g: g * 3)\n{T} = u",
+    "t, u = [lt.zeros_like({d}).copy_({y}) for _ in range(2)]\n"
+    "if t.requires_grad: t.register_hook(lambda g: g * 3)\n{T} = u * 2",
     "lt.stack([{y}, {p}]).sum(0)", "lt.cat([{y}, {v} + {p}]).cumsum(0)[:{p}.shape[0]] * 1",
 )
 DERIVATIVES = (

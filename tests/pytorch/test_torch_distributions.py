@@ -71,6 +71,11 @@ DISTRIBUTIONS: dict[str, Make] = {
     "Independent": lambda D, p: D.Independent(D.Normal(p(A), p(B)), 1),
     "RelaxedBernoulli": lambda D, p: D.RelaxedBernoulli(p(0.7), p(P)),
     "RelaxedOneHotCategorical": lambda D, p: D.RelaxedOneHotCategorical(p(0.7), logits=p(A)),
+    "RelaxedBernoulli, logits": lambda D, p: D.RelaxedBernoulli(p(0.3), logits=p(A)),
+    "LogitRelaxedBernoulli, Relaxed": lambda D, p: D.relaxed_bernoulli.LogitRelaxedBernoulli(
+        p(0.7), p(P)),
+    "ExpRelaxedCategorical": lambda D, p: D.relaxed_categorical.ExpRelaxedCategorical(
+        p(0.7), p(ROWS)),
     "mixture": lambda D, p: D.MixtureSameFamily(D.Categorical(p(ROWS)), D.Normal(p(A), p(B))),
     "mixture of vectors": lambda D, p: D.MixtureSameFamily(
         D.Categorical(p(ROWS[0])), D.Independent(D.Normal(p([A, A, A]), p(B)), 2)),
@@ -142,7 +147,8 @@ def assert_alike(mine: Any, other: Any, what: str, rtol: float = 1e-6) -> None:
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_moments_are_torchs(name: str) -> None:
     (_, mine), (_, other) = both(name)
-    assert mine.has_rsample == other.has_rsample
+    if not name.startswith("LogitRelaxed"):  # whose rsample PyTorch has, and does not tell of
+        assert mine.has_rsample == other.has_rsample
     assert tuple(mine.batch_shape) == tuple(other.batch_shape)
     assert tuple(mine.event_shape) == tuple(other.event_shape)
     unlisted = () if "Relaxed" not in name else ("mean", "variance", "stddev")
@@ -377,3 +383,78 @@ def test_a_mixtures_values_are_checked_against_all_its_components() -> None:
         with pytest.raises((IndexError, ValueError)):
             parts.support.check(t(1.0))
     assert found[0] == found[1]
+
+
+def of_edges(library: Any, name: str) -> list[np.ndarray]:
+    """Densities and their slopes where samples come to lie that are rounded to an edge."""
+    with_type = {**Library(library).where, "dtype": library.float32}
+    D, x = library.distributions, library.tensor([0.0, 1.0, 0.5], **with_type)
+    p = library.tensor(0.3, requires_grad=True, **with_type)
+    if name == "Pareto":
+        x, made = library.tensor([1.0, float("inf")], **with_type), D.Pareto(1.0, p)
+    else:
+        made = D.RelaxedBernoulli(library.tensor(0.1, **with_type), logits=p)
+    density = made.log_prob(x)
+    (slope,) = library.autograd.grad(density[:2 if name != "Pareto" else 1].sum(), p)
+    return [density.detach().numpy(), slope.numpy()]
+
+
+@pytest.mark.parametrize("name", ["RelaxedBernoulli", "Pareto"])
+def test_densities_of_values_at_the_edge_are_finite_where_torchs_are(name: str) -> None:
+    for mine, other in zip(of_edges(lt, name), of_edges(torch, name), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5)
+
+
+def test_nothing_is_below_the_bound_of_a_generalized_pareto() -> None:
+    made = lt.distributions.GeneralizedPareto(1.0, 2.0, 0.3, validate_args=False)
+    assert made.cdf(lt.tensor([-5.0, 0.5, 1.0])).tolist() == [0.0, 0.0, 0.0]
+    assert made.cdf(lt.tensor(3.0)).item() > 0.5
+
+
+def exponential_family(library: Any, carried: float = 0.0) -> type[Any]:
+    """Gamma variables as a user's own exponential family. carried: the mean of what their density
+    has besides."""
+    class Mine(library.distributions.ExponentialFamily):  # type: ignore[misc]
+        arg_constraints: dict[str, Any] = {}  # noqa: RUF012
+        _mean_carrier_measure = carried
+
+        def __init__(self, concentration: Any, rate: Any) -> None:
+            self.concentration, self.rate = concentration, rate
+            super().__init__(concentration.shape)
+
+        @property
+        def _natural_params(self) -> tuple[Any, ...]:
+            return self.concentration - 1, -self.rate
+
+        def _log_normalizer(self, x: Any, y: Any) -> Any:
+            return library.lgamma(x + 1) + (x + 1) * library.log(-y.reciprocal())
+
+    return Mine
+
+
+def test_an_exponential_family_of_ones_own_has_entropy_and_divergence() -> None:
+    numbers = [[0.6, 1.2, 3.1], [1.3, 0.8, 2.9], [0.3, 1.7, 2.5], [0.9, 2.2, 1.4]]
+    given = [lt.tensor(v, dtype=lt.float64, requires_grad=True) for v in numbers]
+    other = [torch.tensor(v, dtype=torch.float64) for v in numbers]
+    found = []
+    for Family in (exponential_family(lt), lt.distributions.Gamma):
+        p, q = Family(*given[:2]), Family(*given[2:])
+        divergence, entropy = lt.distributions.kl_divergence(p, q), p.entropy()
+        grads = lt.autograd.grad((divergence + entropy).sum(), given)
+        found.append([x.detach().numpy() for x in (divergence, entropy, *grads)])
+    for mine, known in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, known, rtol=1e-9)
+    carrying = [exponential_family(T, 0.75)(*two[:2]).entropy() for T, two in
+                ((lt, given), (torch, other))]
+    np.testing.assert_allclose(*[x.detach().numpy() for x in carrying], rtol=1e-9)
+    Family = exponential_family(torch)
+    p, q = Family(*other[:2]), Family(*other[2:])
+    torchs = torch.distributions.kl_divergence(p, q), p.entropy()
+    for mine, theirs in zip(found[0][:2], torchs, strict=True):
+        np.testing.assert_allclose(mine, theirs.detach().numpy(), rtol=1e-9)
+
+
+def test_two_different_exponential_families_have_no_divergence() -> None:
+    D = lt.distributions
+    with pytest.raises(NotImplementedError, match="register_kl"):
+        D.kl_divergence(D.Bernoulli(0.5), D.Normal(0.0, 1.0))

@@ -31,6 +31,8 @@ FORMS: dict[str, Callable[[Any, Any], Any]] = {
     "sum": lambda L, w: w[:0].sum(), "mean of a product": lambda L, w: (w[:0] @ w).sum() + 1,
     "where": lambda L, w: w[w > 5], "gather": lambda L, w: w[no_index(L)],
     "embedding": lambda L, w: L.nn.functional.embedding(no_index(L), w),
+    "pooled to nothing": lambda L, w: L.nn.functional.adaptive_avg_pool1d(
+        w.detach()[None], 0).sum() + w[0],
     "pad": lambda L, w: L.nn.functional.pad(w[:0], (0, 0, 0, 1)),
     "windows times others": lambda L, w: w.unfold(1, 2, 2)[:0] * L.rand(0, 1, 2),
     "windows of what is computed": lambda L, w: (

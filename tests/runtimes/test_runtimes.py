@@ -238,6 +238,11 @@ def test_float16_is_converted_by_instructions_where_there_are_any() -> None:
     assert not without.converts(dt.float16)
 
 
+def test_gathers_are_used_where_they_are_known_to_be_fast() -> None:
+    assert [target_of({"avx512f": True, "amx-tile": there}, "x86_64").gathers
+            for there in (True, False)] == [True, False]
+
+
 # ---- a runtime from another package --------------------------------------------------------------
 
 TOY = '''

@@ -46,6 +46,16 @@ def test_means_of_rows_are_not_computed_again_for_each_sum_of_a_column() -> None
     assert all(n.op is not Op.REDUCE for n in toposort([s.src[0] for s in sums]))
 
 
+def test_differences_of_all_rows_are_taken_again_rather_than_stored() -> None:
+    """By the distances and both gradients: what they are of is small, and they are float64."""
+    x, y = (lt.rand(n, 16, device="cpu").realize().requires_grad_() for n in (60, 50))
+    with watch_kernels() as kernels:
+        lt.realize(*lt.autograd.grad(lt.cdist(x, y).square().sum(), (x, y)))
+    stored = [out.numel for _, made in kernels.schedules for step in made.steps
+              for out in step.kernel.outputs]
+    assert max(stored) == 60 * 50
+
+
 def test_what_is_done_with_sums_of_narrow_products_is_a_kernel_of_its_own() -> None:
     """Vectors hold neighbours that are added; with floats they hold sums."""
     rng = np.random.default_rng(0)

@@ -166,3 +166,57 @@ def test_the_state_of_sparse_adam_is_pytorchs_and_is_loaded_again() -> None:
     assert states[0][1] == states[1][1] == 0.1
     for name in ("exp_avg", "exp_avg_sq"):
         np.testing.assert_allclose(*[state[name].numpy() for state, _ in states], rtol=1e-9)
+
+
+def product_of(T: Any) -> type[Any]:
+    """A sparse matrix times a dense one, as an operation with a gradient of its own."""
+    class Product(T.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, sparse: Any, dense: Any, values: Any) -> Any:
+            inside = T.sparse_coo_tensor(sparse.indices(), values, sparse.shape)
+            ctx.save_for_backward(sparse, None, dense, inside)
+            return T.sparse.mm(sparse, dense) + T.matmul(inside, dense)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            sparse, nothing, dense, inside = ctx.saved_tensors
+            assert nothing is None and sparse.is_sparse and inside.layout == T.sparse_coo
+            assert ctx.needs_input_grad == (False, True, True)
+            at = sparse.indices()
+            return None, T.sparse.mm((sparse + inside).t(), gradient), \
+                gradient.matmul(dense.t())[at[0], at[1]]
+
+    return Product
+
+
+def test_a_users_operation_takes_and_saves_sparse_tensors() -> None:
+    found = []
+    for T in (lt, torch):
+        places, values = T.tensor([[0, 1, 1], [2, 0, 2]]), T.tensor([3.0, 4.0, 5.0])
+        sparse = T.sparse_coo_tensor(places, values, (2, 3)).coalesce()
+        dense = T.tensor(WEIGHT[:3]).float().requires_grad_()
+        values = (values * 0.5).requires_grad_()
+        result = product_of(T).apply(sparse, dense, values)
+        result.square().sum().backward()
+        found.append([x.detach().numpy() for x in (result, dense.grad, values.grad)])
+    for mine, other in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5)
+
+
+def test_gradients_of_sparse_arguments_and_results_of_a_users_operation_are_refused() -> None:
+    class Same(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x
+
+    class Sparse(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return lt.sparse_coo_tensor(lt.tensor([[0, 1]]), x, (4,))
+
+    given = lt.sparse_coo_tensor(lt.tensor([[0, 1]]), lt.ones(2), (4,))
+    assert Same.apply(given).to_dense().tolist() == [1.0, 1.0, 0.0, 0.0]
+    with pytest.raises(lt.GradientError, match="no sparse argument"):
+        Same.apply(given.requires_grad_())
+    with pytest.raises(lt.GradientError, match="no sparse result"):
+        Sparse.apply(lt.ones(2, requires_grad=True))

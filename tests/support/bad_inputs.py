@@ -114,6 +114,17 @@ G, A, W, V = lt.GradientError, lt.ArgumentError, lt.StateError, lt.DeviceError
 SHAPES = [
     Bad("add of shapes that do not broadcast", lambda t: t.f + lt.ones(2, 4),
         S, "add", ("(2, 3)", "(2, 4)", "axis -1", "3 and 4"), "must be equal"),
+    Bad("integers by a negative number as exponent", lambda t: t.i ** -1,
+        A, "pow", ("int64", "-1"), "convert with .float()"),
+    Bad("integers divided by the number 0", lambda t: t.i // 0,
+        A, "floor_divide", ("int64", "0"), "convert with .float()"),
+    Bad("the rest of integers divided by the number 0", lambda t: t.i.remainder(0),
+        A, "remainder", ("int64", "0"), "convert with .float()"),
+    Bad("a view in another type under vmap", lambda t: lt.func.vmap(
+        lambda x: x.view(lt.int32))(t.f), lt.TransformError, "view", ("float32", "int32"),
+        "bitcast()"),
+    Bad("cartesian_prod of a matrix", lambda t: lt.cartesian_prod(t.f),
+        S, "cartesian_prod", ("(2, 3)",), "give vectors"),
     Bad("mul by a list that is not a rectangle", lambda t: t.f * [[1, 2], [3]],
         S, "tensor", ("[[1, 2], [3]]",), "need one length"),
     Bad("a jitted call of a list that contains itself", lambda t: lt.jit(len)(endless()),
@@ -470,6 +481,20 @@ LAYERS = [
 
 DTYPES = [
     Bad("mean of integers", lambda t: t.i.mean(), D, "mean", ("int64",), ".float()"),
+    Bad("mean in a type of whole numbers", lambda t: t.f.mean(dtype=lt.int32), D, "mean",
+        ("int32",), "pass a float type"),
+    Bad("nanmean in a type of whole numbers", lambda t: t.f.nanmean(dtype=lt.int32), D, "nanmean",
+        ("int32",), "pass a float type"),
+    Bad("softmax in a type of whole numbers", lambda t: t.f.softmax(0, lt.int32), D, "softmax",
+        ("int32",), "pass a float type"),
+    Bad("log_softmax of bools", lambda t: t.f.log_softmax(0, lt.bool), D, "log_softmax",
+        ("bool",), "pass a float type"),
+    Bad("softmin in a type of whole numbers", lambda t: lt.nn.functional.softmin(
+        t.f, 0, dtype=lt.int64), D, "softmax", ("int64",), "pass a float type"),
+    Bad("masked softmax in a type of whole numbers", lambda t: lt.masked.softmax(
+        t.f, 0, dtype=lt.uint8), D, "softmax", ("uint8",), "pass a float type"),
+    Bad("sparse softmax in a type of whole numbers", lambda t: lt.sparse.softmax(
+        t.f.to_sparse(), 0, dtype=lt.int8), D, "sparse.softmax", ("int8",), "pass a float type"),
     Bad("contiguous in a layout by name", lambda t: t.f.contiguous(memory_format="channels_last"),
         A, "contiguous", ("'channels_last'",), "lazyten.contiguous_format, preserve_format"),
     Bad("channels_last of two axes", lambda t: t.f.clone(memory_format=lt.channels_last), S,

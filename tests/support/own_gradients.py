@@ -13,7 +13,8 @@ Log = list[Any]
 
 def swish(m: Any, log: Log, how: str = "") -> Any:
     """A product and tanh: saves its arguments and what it gives, and keeps a mask and a number.
-    how: "looks", backward() goes on by the value of a gradient; "looks first", forward() does."""
+    how: "looks", backward() goes on by the value of a gradient; "looks first" and "carried",
+    forward() does."""
     class Swish(m.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(ctx: Any, x: Any, w: Any, factor: float) -> Any:
@@ -21,9 +22,9 @@ def swish(m: Any, log: Log, how: str = "") -> Any:
             y = (x * w).tanh()
             ctx.save_for_backward(x, w, y)
             ctx.factor, ctx.mask = factor, x > -1
-            if how == "looks first":
+            if how in ("looks first", "carried"):
                 log.append(y.sum().item())
-                if x[:, 0].sum().item() > 0:
+                if how == "looks first" and x[:, 0].sum().item() > 0:
                     y = y * 2
             return y * factor
 
@@ -123,6 +124,11 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
             loss = (z ** 2).mean()
         elif how == "within":
             loss = within(m, log, own).apply(y, w).sum()
+        elif how == "carried":
+            for row in x:
+                y = own.apply(0.5 * y + row, w, 0.5)
+                log.append(y.norm().item())
+            loss = (y ** 2).mean()
         elif how == "evaluated":
             with m.no_grad():
                 log.append(own.apply(y, w, 2.0).sum().item())
@@ -133,6 +139,6 @@ def trained(m: Any, log: Log, how: str) -> Iterator[None]:
         yield
 
 
-KINDS = ["plain", "looks", "looks first", "detached", "several", "twice", "second",
+KINDS = ["plain", "looks", "looks first", "carried", "detached", "several", "twice", "second",
          "second of several", "within", "evaluated", "checkpointed",
          "hooked", "leaf hooked"]

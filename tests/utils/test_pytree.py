@@ -118,3 +118,10 @@ def test_paths_go_through_classes_that_are_registered_with_their_keys() -> None:
     met: list[int] = []
     ours.tree_map_only_(int, met.append, [1, "a"])
     assert met == [1]
+
+
+def test_steps_to_a_list_and_to_a_dict_are_different_though_their_numbers_are_equal() -> None:
+    from lazyten.utils._pytree import MappingKey, SequenceKey
+    assert MappingKey(0) == MappingKey(0) != SequenceKey(0)
+    assert len({(MappingKey(0),), (SequenceKey(0),), (MappingKey(0),)}) == 2
+    assert str(MappingKey("a")) + str(SequenceKey(1)) == "['a'][1]"

@@ -200,9 +200,8 @@ class Surroundings:
         for name in sorted(global_names):
             if name in function.__globals__ or name in self.stored:
                 self._watch(function.__globals__, name, f"{where}, line {lines.get(name)}", names)
-        for defaults in ("__defaults__", "__kwdefaults__"):
-            if getattr(function, defaults):
-                self._watch(function, defaults, where, names)
+        for part in ("__code__", "__defaults__", "__kwdefaults__"):
+            self._watch(function, part, where, names)
         return names
 
     def _notice_builtins(self, builtins: Set[str], names: Set[str], where: str) -> None:

@@ -92,6 +92,7 @@ class FullyShardedDataParallel(Module):
             object.__setattr__(self, table, getattr(module, table))
         for name, value in (("_inner", module), ("_unit", unit), ("process_group", group),
                             ("sharding_strategy", strategy), ("training", module.training),
+                            ("require_backward_grad_sync", True),
                             ("_settings", StateDictSettings())):
             object.__setattr__(self, name, value)
 
@@ -106,7 +107,7 @@ class FullyShardedDataParallel(Module):
         return super().__getattr__(name) if inner is None else getattr(inner, name)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self._unit.called(self._inner, inputs, kwargs)
+        return self._unit.called(self._inner, inputs, kwargs, self.require_backward_grad_sync)
 
     def train(self, mode: bool = True) -> Any:
         """See Module: the module inside, too."""
@@ -119,9 +120,18 @@ class FullyShardedDataParallel(Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within this block gradients are added up, as they are outside: each rank has its rows of
-        their means, and no room for whole ones. What it saves elsewhere is traffic."""
-        yield
+        """Within this block forward() and backward() add up this rank's whole gradients, which
+        nobody else is told of: the next backward() of a forward() outside of it shares out the sum.
+        Between the two they take the memory of whole parameters."""
+        found = FullyShardedDataParallel.fsdp_modules(self)
+        before = [module.require_backward_grad_sync for module in found]
+        for module in found:
+            module.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            for module, syncs in zip(found, before, strict=True):
+                module.require_backward_grad_sync = syncs
 
     @no_grad()
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:

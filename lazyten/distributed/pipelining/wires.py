@@ -1,8 +1,9 @@
 """What two stages pass to each other: activations of one way, and their gradients of the other.
 
-The first stage of the two tells the next, once, what it gives: shapes, element types, and whether a
-gradient is wanted. Both then know what travels either way. Each exchange says of which micro-batch
-and stage it is; one that is of another where it is received is an error of both.
+The first stage of the two tells the next, when it first has something for it, what it gives:
+shapes, element types, and whether a gradient is wanted. Both then know what travels either way.
+Each exchange says of which micro-batch and stage it is; one that is of another where it is received
+is an error of both.
 """
 from __future__ import annotations
 
@@ -53,19 +54,19 @@ def described(parcels: Sequence[Parcel]) -> str:
     return ", ".join(map(str, parcels)) or "nothing"
 
 
-def tell(wire: Wire, group: Group, target: int) -> None:
-    """Tell the next stage what it will get."""
+def tell(wire: Wire, stage: int, group: Group) -> None:
+    """Tell the next stage, which another rank has, what it will get."""
     text = json.dumps([[p.shape, p.dtype, p.has_gradient] for p in wire]).encode()
     if len(text) > LONGEST:
         raise DistributedError(f"a pipeline stage gives {len(wire)} tensors, too many to describe "
                                f"in {LONGEST} bytes; join some of them")
     sent = np.frombuffer(text.ljust(LONGEST), np.uint8).copy()
-    _described(group, (target, NOT_IN), sent, target - 1)
+    _described(group, ((stage + 1) % group.size, NOT_IN), sent, stage)
 
 
-def hear(group: Group, source: int) -> Wire:
-    """What the stage before says that it will give."""
-    text = _described(group, (NOT_IN, source), np.zeros(LONGEST, np.uint8), source)
+def hear(stage: int, group: Group) -> Wire:
+    """What a stage, which another rank has, says that it will give to the next."""
+    text = _described(group, (NOT_IN, stage % group.size), np.zeros(LONGEST, np.uint8), stage)
     return tuple(Parcel(tuple(shape), dtype, has_gradient)
                  for shape, dtype, has_gradient in json.loads(text))
 
@@ -79,8 +80,8 @@ def _described(group: Group, ranks: tuple[int, int], sent: np.ndarray[tuple[int]
     return received.tobytes()
 
 
-def exchanged(wire: Wire, step: Pass, values: Sequence[Tensor | None], stage: int, group: Group,
-              device: str, after: Tensor | None) -> tuple[list[Tensor | None], list[Tensor]]:
+def exchanged(wire: Wire, step: Pass, values: Sequence[Tensor | None], group: Group, device: str,
+              after: Tensor | None) -> tuple[list[Tensor | None], list[Tensor]]:
     """Pass on what one stage has of a wire, and get what the other has: for each parcel the tensor
     that comes, if one does; and all results, of which each makes its exchange happen. after: what
     is to be computed before."""
@@ -91,12 +92,14 @@ def exchanged(wire: Wire, step: Pass, values: Sequence[Tensor | None], stage: in
         if not sends and not receives:
             came.append(None)
             continue
+        if step.peer == group.rank:
+            came.append(value)
+            continue
         x = value if value is not None and sends else ones(
             parcel.shape, dtype=dt.BY_NAME[parcel.dtype], device=device)
         x = x.detach() if after is None else _later(x.detach(), after)
-        peer = stage + step.peer
-        result = labelled_exchange(x, peer if sends else None, peer if receives else None, group,
-                                   label(step, stage))
+        result = labelled_exchange(x, step.peer if sends else None,
+                                   step.peer if receives else None, group, label(step))
         every.append(result)
         came.append(result if receives else None)
     return came, every
@@ -111,10 +114,9 @@ def _later(x: Tensor, after: Tensor) -> Tensor:
     return Tensor._of(copied_after(after.node, x.node), x.device, False)
 
 
-def label(step: Pass, stage: int) -> str:
+def label(step: Pass) -> str:
     """What travels, in the same words for both stages."""
-    ends = (step.sent, stage), (step.received, stage + step.peer)
-    words = [f"{what.kind} of micro-batch {what.batch} by stage {of}"
-             for kind in (FORWARD, BACKWARD) for what, of in ends
+    words = [f"{kind} of micro-batch {what.batch} by stage {what.stage}"
+             for kind in (FORWARD, BACKWARD) for what in (step.sent, step.received)
              if what is not None and what.kind == kind]
     return ", ".join(words)

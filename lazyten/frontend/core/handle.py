@@ -10,9 +10,8 @@ from weakref import ReferenceType, WeakValueDictionary, finalize
 
 import numpy as np
 
-from lazyten.autodiff import hooks
+from lazyten.autodiff import hooks, twins
 from lazyten.autodiff.hooks import RemovableHandle, walk
-from lazyten.autodiff.twins import apart
 from lazyten.execution import background
 from lazyten.execution.lineage import Lineage
 from lazyten.frontend.core.in_place import shown_as
@@ -107,13 +106,13 @@ def made_of_parts(owner: C) -> C:
     return owner
 
 
-def _of_its_own(node: Node) -> Node:
-    """The value of a tensor that an operation makes: where hooks are called with its gradient, or
-    a traced function has a tensor of the same value already, it is another."""
+def of_its_own(node: Node) -> Node:
+    """The value of a tensor that gradients flow through: where hooks are called with its gradient,
+    or another tensor has the same value already, it is another."""
     trace = tracing.current()
     if trace is None:
-        return apart(node, hooks.is_of_value)
-    found = apart(node, trace.taken.__contains__)
+        return twins.apart(node, twins.is_taken)
+    found = twins.apart(node, trace.taken.__contains__)
     trace.taken.add(found)
     return found
 
@@ -148,9 +147,14 @@ class Handle(Generic[Tensor]):
 
     @staticmethod
     def _of(node: Node, device: str, requires_grad: bool = False, one_of: bool = False) -> Tensor:
-        """A new tensor of a node's value. one_of: of several that are made, and computed, together,
-        such as the gradients of one backward pass."""
+        """A new tensor of a node's value. requires_grad: gradients flow through it, one of its own.
+        one_of: of several that are made, and computed, together, such as the gradients of one
+        backward pass."""
+        if requires_grad:
+            node = of_its_own(node)
         storage = Storage(node, device, requires_grad)
+        if requires_grad:
+            twins.owned_by(storage, node)
         if one_of:
             history.note(storage)
         else:
@@ -168,8 +172,8 @@ class Handle(Generic[Tensor]):
         if requires and not is_grad_enabled():
             node, requires = make(Op.DETACH, node.dtype, (node,)), False
         elif requires:
-            node = _of_its_own(alias(node) if node.op in MOVEMENT or any(
-                t.node is node for t in operands) else node)
+            node = alias(node) if node.op in MOVEMENT or any(
+                t.node is node for t in operands) else node
         requires = requires and node.dtype.is_float
         result: Tensor = Handle._of(node, operands[0]._storage.device, requires and flows)
         if requires and not flows:

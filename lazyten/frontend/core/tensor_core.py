@@ -17,7 +17,7 @@ from lazyten.frontend.core.keywords import (
 )
 from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.core.values import shown_as_type
-from lazyten.ir.dtype import DType, Scalar, as_dtype
+from lazyten.ir.dtype import DType, Scalar, as_dtype, as_floating
 from lazyten.ir.movement import Moves, chained, inverse_order, out_shape
 from lazyten.ir.node import Shape, make, move
 from lazyten.ir.ops import Op
@@ -75,6 +75,10 @@ class TensorCore(Gradients[Tensor]):
     def _as(self, dtype: DTypeLike | None) -> TensorCore[Tensor]:
         """The elements in a type, or as they are if that is None."""
         return self if dtype is None else self._cast(as_dtype(dtype))
+
+    def _as_floats(self, dtype: DTypeLike | None, operation: str) -> TensorCore[Tensor]:
+        """The same, of an operation that gives floats. DTypeError for a type of whole numbers."""
+        return self if dtype is None else self._cast(as_floating(dtype, operation))
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in row-major order in another shape; one size may be -1. A view where

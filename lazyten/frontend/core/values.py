@@ -20,7 +20,7 @@ from lazyten.storage.device import executor
 from lazyten.storage.frames import refuse_values
 from lazyten.storage.placement import default_device, has_values
 from lazyten.storage.storage import READING, Buffer, Storage
-from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, ShapeError, TransformError
 from lazyten.support.grad_mode import no_grad
 from lazyten.symbolic.view import moved_array
 
@@ -171,7 +171,13 @@ def shown_as_type(tensor: Handle[Any], dtype: dt.DType) -> Any:
     refuse_values()
     tracing.refuse(*READING)  # before its storage is looked at, which is another's until then
     what = f"view of {tensor.dtype.name} {tensor.shape} as {dtype.name}"
-    array = _part(_memory(tensor._storage, what), tensor, what)
+    try:
+        memory = _memory(tensor._storage, what)
+    except TransformError:
+        raise TransformError(f"{what} under a transform: there is no memory that both could show; "
+                             f"bitcast() is a new tensor of the same bits, for types of one "
+                             f"width") from None
+    array = _part(memory, tensor, what)
     try:
         shown = array.view(dtype.numpy)
     except ValueError as error:

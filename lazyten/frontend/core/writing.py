@@ -4,14 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+from lazyten.autodiff import twins
 from lazyten.execution import background
 from lazyten.execution import realization as _realization
-from lazyten.frontend.core.handle import Handle
+from lazyten.frontend.core.handle import Handle, of_its_own
 from lazyten.frontend.core.keywords import also_named
 from lazyten.frontend.core.operands import Operands, node_of
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, cast, make, reshape
-from lazyten.ir.ops import Op
+from lazyten.ir.node import Node, alias, cast, make, reshape
+from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.operators.arrays.strided import written_through
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
@@ -21,6 +22,8 @@ from lazyten.support.errors import DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
 Tensor = TypeVar("Tensor", bound="Writing[Any]")
+_OF_OTHERS = MOVEMENT | {Op.LEAF}
+"""Ops of values that are another tensor's, or a view of one: what was copied from it."""
 
 
 class Writing(Operands[Tensor]):
@@ -48,6 +51,9 @@ class Writing(Operands[Tensor]):
         keeps_graph = requires_grad or storage.keeps_graph
         if storage.shared is not None:
             value = _realization.computed(value, storage.device, keeps_graph)
+        if requires_grad:
+            value = of_its_own(alias(value) if value.op in _OF_OTHERS else value)
+            twins.owned_by(storage, value)
         storage.assign(value, keeps_graph)
         for reference in storage.retaining:
             tensor = reference()

@@ -17,6 +17,13 @@ from lazyten.operators.math import elementwise as ew
 from lazyten.support.errors import ArgumentError
 
 
+def _check_divisor(x: TensorCore[Tensor], other: Any, operation: str) -> None:
+    """ArgumentError for integers that are divided by the number 0."""
+    if isinstance(other, int) and other == 0 and not x.dtype.is_float:
+        raise ArgumentError(f"{operation} of {x.dtype.name} by 0: integers have no infinity; "
+                            f"divide by another number, or convert with .float()")
+
+
 class ArithmeticMethods(TensorCore[Tensor]):
     """Sums, products, powers and remainders."""
 
@@ -45,19 +52,25 @@ class ArithmeticMethods(TensorCore[Tensor]):
         if rounding_mode not in (None, "floor", "trunc"):
             raise ArgumentError(f"divide: rounding_mode={rounding_mode!r} is not None, 'floor' or "
                                 f"'trunc'")
+        if rounding_mode is not None:
+            _check_divisor(self, other, f"divide(rounding_mode={rounding_mode!r})")
         return combined(self, "divide", lambda a, b: composites.rounded_quotient(
             a, b, rounding_mode), other)
 
     divide_ = in_place(divide)
 
     def floor_divide(self, other: Any) -> Tensor:
-        """The greatest whole numbers <= self / other; of integers by 0, 0."""
+        """The greatest whole numbers <= self / other; of integers by a tensor's 0, 0. ArgumentError
+        for integers by the number 0."""
+        _check_divisor(self, other, "floor_divide")
         return self._binary("floor_divide", ew.floor_divide, other)
 
     floor_divide_ = in_place(floor_divide)
 
     def remainder(self, other: Any) -> Tensor:
-        """self - floor_divide(self, other) * other: the sign of other; of integers by 0, 0."""
+        """self - floor_divide(self, other) * other: the sign of other; of integers by a tensor's 0,
+        0. ArgumentError for integers by the number 0."""
+        _check_divisor(self, other, "remainder")
         return self._binary("remainder", ew.remainder, other)
 
     remainder_ = in_place(remainder)

@@ -174,13 +174,15 @@ class ElementwiseMethods(TensorCore[Tensor]):
     def softmax(self, dim: int, dtype: DTypeLike | None = None) -> Tensor:
         """e ** x over its sum along an axis."""
         axis = shapes.axis(dim, self.ndim, "softmax")
-        return self._as(dtype)._unary(lambda x: losses.softmax(x, axis))
+        return self._as_floats(dtype, "softmax")._unary(
+            lambda x: losses.softmax(x, axis))
 
     @casting(WIDE)
     def log_softmax(self, dim: int, dtype: DTypeLike | None = None) -> Tensor:
         """The logarithm of softmax."""
         axis = shapes.axis(dim, self.ndim, "log_softmax")
-        return self._as(dtype)._unary(lambda x: losses.log_softmax(x, axis))
+        return self._as_floats(dtype, "log_softmax")._unary(
+            lambda x: losses.log_softmax(x, axis))
 
     # ---- functions of Python: a call for each element --------------------------------------------
 

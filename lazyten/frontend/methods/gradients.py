@@ -97,6 +97,8 @@ class GradientMethods(TensorCore[Tensor]):
     def _free_graph(self) -> None:
         """Give up what this tensor was computed from, if backward() has used values of that."""
         storage, lineage = self._storage, self._lineage
+        if storage._frame is not None:
+            storage._frame.is_freed = True
         if lineage is None:
             graph = storage.value if storage._frame is None else storage._template
             if graph is not None and _gradient.saves_values(graph):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from multiprocessing.context import get_spawning_popen
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +21,17 @@ from lazyten.ir.ops import Op
 from lazyten.operators.math import shapes
 from lazyten.storage import tracing
 from lazyten.storage.placement import has_values
+from lazyten.storage.shared_memory import between_processes
 from lazyten.storage.storage import Storage
 from lazyten.storage.untyped import TypedStorage, UntypedStorage
-from lazyten.support.errors import ArgumentError, DTypeError, GradientError, ShapeError
+from lazyten.support.errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    NotDefinedError,
+    ShapeError,
+)
 from lazyten.support.grad_mode import is_grad_enabled
 
 Array = np.ndarray[Any, Any]
@@ -233,6 +242,25 @@ class MetadataMethods(TensorCore[Tensor]):
                 and self.storage_offset() == other.storage_offset()
                 and self.stride() == other.stride())
 
+    def share_memory_(self) -> Self:
+        """Have its values, and those of its views, in memory that processes which are forked later
+        share with this one: what either writes is what both read. Computes the tensor. DeviceError
+        where memory is not the host's."""
+        storage = _computed(self, "share_memory_")
+        if not self.is_shared() and storage.node.numel:
+            buffer = storage.buffer
+            values = None if buffer is None else buffer.view()
+            if values is None:
+                raise DeviceError(f"share_memory_: memory of '{self.device}' is not the host's, "
+                                  f"which processes share; move the tensor with .cpu()")
+            storage.share(between_processes(values.reshape(storage.shape)))
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether share_memory_() was called of what has these values."""
+        shared = self._storage.shared
+        return shared is not None and shared.is_between_processes
+
     def data_ptr(self) -> int:
         """The address of the first element. Computes the tensor. It changes with each write, unless
         memory is shared: to ask whether tensors share memory, compare untyped_storage()."""
@@ -279,6 +307,10 @@ class MetadataMethods(TensorCore[Tensor]):
     # ---- copies ----------------------------------------------------------------------------------
 
     def __reduce_ex__(self, protocol: Any) -> pickling.Reduced:
+        if get_spawning_popen() is not None and self.is_shared():
+            raise NotDefinedError(f"a tensor of shape {self.shape} after share_memory_(), for a "
+                                  f"process that is spawned: it would get a copy; start processes "
+                                  f"by fork (multiprocessing.set_start_method('fork'))")
         return pickling.reduced(self)
 
     @property

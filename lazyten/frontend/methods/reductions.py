@@ -55,7 +55,7 @@ class ReductionMethods(TensorCore[Tensor]):
 
     def mean(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """The mean over some axes, or all; of floats, or in the float type `dtype`."""
-        return _reduced(self._as(dtype), "mean", reductions.mean, dim, keepdim)
+        return _reduced(self._as_floats(dtype, "mean"), "mean", reductions.mean, dim, keepdim)
 
     def nansum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """The sum without NaN."""
@@ -64,7 +64,8 @@ class ReductionMethods(TensorCore[Tensor]):
 
     def nanmean(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """The mean without NaN."""
-        return _reduced(self._as(dtype), "nanmean", arrangements.nan_mean, dim, keepdim)
+        given = self._as_floats(dtype, "nanmean")
+        return _reduced(given, "nanmean", arrangements.nan_mean, dim, keepdim)
 
     def var(self, dim: Axes = None, correction: float | None = 1, keepdim: bool = False, *,
             unbiased: bool | None = None) -> Tensor:

@@ -37,6 +37,11 @@ memory, as if there were no frames; what comes after lifts these graphs. So what
 be repeatable is as it would be without this room, and a program that takes another course finds
 other entries, or makes them.
 
+A look ends a frame. What follows goes on in it where it begins with a value whose graph is there;
+else it begins another, to which such values are copied with what they are computed by (lifting.py).
+Users' rules for gradients cannot be copied: where a frame began that asked for values with such,
+the one before goes on the next time (keys.py).
+
 Of backward() the gradients are looked up by the loss's template, and by what users' rules give on
 the way, which are run in each step as they were written, on tensors. An optimizer's step is one
 operation (optim/recorded_step.py). What is remembered is bounded: operations that did not come

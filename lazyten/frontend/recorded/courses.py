@@ -90,6 +90,11 @@ class Family:
         """Whether some numbers are known to vary."""
         return self.turns >= TURNS
 
+    def all_vary(self, count: int) -> bool:
+        """Whether all of so many numbers are known to vary, so that there is nothing more to
+        learn."""
+        return self.turns >= TURNS and len(self.varying) == count
+
     def meet(self, turn: int, cut: int, key: Hashable, numbers: tuple[Hashable, ...]) -> bool:
         """Note an operation with these numbers, equal for what means the same; gives whether some
         of them are known to vary. cut: the last turn that was cut."""

@@ -11,6 +11,7 @@ from lazyten.frontend.core.gradients import become_apart
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.keys import Value, interned
 from lazyten.frontend.recorded.regions import Region, can_be_put, put
+from lazyten.frontend.recorded.sayable import are_sayable, is_clean
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.storage.deferred import defer, deferred
@@ -133,7 +134,11 @@ def _own(frame: Frame, value: Value) -> Value:
     """The value, or one like it where another tensor of the frame has this one, whose gradient is
     not that of the new tensor."""
     node = frame.own(value.template)
-    return value if node is value.template else interned(
+    if node is value.template:
+        return value
+    if is_clean(value.template):
+        are_sayable([node])  # as the one that it is like, which backward() asks for
+    return interned(
         node, value.moves, value.detached, value.leaf_number, value.keeps_graph, value.was_freed)
 
 
@@ -147,6 +152,9 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
         if of_region:
             put(frame, x, template)
             continue
+        if keeps_graph:  # what is written, too, may be what another tensor has
+            value = None if value is None else _own(frame, value)
+            template = frame.own(template) if value is None else value.template
         defer(x._storage, frame, template, keeps_graph, was_freed)
         if value is not None:
             x._value = value

@@ -66,8 +66,10 @@ def backward(root: Any, retain_graph: bool) -> bool:
                                  for number, part in parts], retain_graph)
         return bool(calls.made)
     _collect(frame, root._storage, parts, owners)
-    if not retain_graph and course.saves_values:
-        storage.free_graph()
+    if not retain_graph:
+        frame.is_freed = True
+        if course.saves_values:
+            storage.free_graph()
     return True
 
 

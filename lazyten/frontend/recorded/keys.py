@@ -15,7 +15,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.keywords import MemoryFormat
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.recorded.cuts import Cut
-from lazyten.frontend.recorded.lifting import lift
+from lazyten.frontend.recorded.lifting import going_on, lift
 from lazyten.frontend.recorded.regions import Region, compute_pending
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
@@ -23,10 +23,10 @@ from lazyten.ir.number_tape import NUMPY
 from lazyten.ir.ops import Op
 from lazyten.storage import levels, tracing
 from lazyten.storage.deferred import Deferred, known_again, known_template
-from lazyten.storage.frames import Frame, go_on, here, under_way
+from lazyten.storage.frames import Frame, go_on, here, nothing, under_way
 from lazyten.storage.placement import Device, default_device
 from lazyten.support import grad_mode
-from lazyten.support.location import is_our_class
+from lazyten.support.location import is_our_class, user_place
 
 LONGEST = 64
 """A longer list among the arguments is not looked up, but for one of tensors."""
@@ -120,8 +120,18 @@ def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Handle[Any]]
 
 def begun(device: str) -> Frame:
     """The frame of a device that is under way, or a new one."""
-    frame = under_way(device) or Frame(device)
+    frame = under_way(device) or _unfinished(device) or Frame(device)
     go_on(frame)
+    return frame
+
+
+def _unfinished(device: str) -> Frame | None:
+    """The last frame, if somebody has looked at a value in the middle of it: it has rules for
+    gradients that belong to it, and a frame that began at this place needed what these are of."""
+    frame = here.left.get(device, nothing)()
+    if frame is None or not frame.rules or frame.is_freed or frame_runs.is_over(frame) \
+            or frame.thread != get_ident() or not going_on.get(user_place()):
+        return None
     return frame
 
 

@@ -6,12 +6,11 @@ its template, if the frame knows it now.
 """
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Hashable, Mapping, Sequence
 from functools import partial
 from threading import get_ident
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet, ref
 
 from lazyten.autodiff import hooks
@@ -33,6 +32,8 @@ LONGEST = 1000
 """Graphs of more nodes stay over real memory: to lift them again in each frame would take ever more
 time where a value is made of the last step's, and keeps the graph of all."""
 _rules: dict[Hashable, Any] = {}
+going_on: Remembered[bool] = Remembered(1024, 1024)
+"""Where frames began that asked for values of another which has rules that belong to it."""
 _unsayable: WeakSet[Node] = WeakSet()
 """Graphs that hold what no template can."""
 
@@ -63,6 +64,8 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
     template = None if own is None else _from_another(storage, own, frame)
     if template is not None:
         return template
+    if own is not None and own.rules:
+        going_on.add(frame.base, True)
     node = storage._node
     template = lifted(node, frame)
     if template is None or not know(storage, frame, node, template):
@@ -77,27 +80,32 @@ def lift(storage: Storage, frame: Frame) -> Node | None:
 
 # ---- from one frame to another -------------------------------------------------------------------
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """A template in another frame. nodes: of each of its nodes, the one there. sources, leaves: by
-    what these are known here, what they are there."""
+class _Reads(NamedTuple):
+    """What a template stands over: numbers and shapes of sources, and what leaves have. order: its
+    nodes; none, if it has more than sources and constants, or is too long to be copied."""
 
-    nodes: dict[Node, Node]
-    sources: tuple[tuple[int, Shape, Node], ...]
-    leaves: tuple[tuple[Any, Any], ...]
-
-    def holds(self, own: Frame, frame: Frame) -> bool:
-        """Whether sources and leaves are known as they were."""
-        return all(frame.source_in_graph(own.sources[number], shape) is there
-                   for number, shape, there in self.sources) \
-            and all(_leaf(here, own, frame) == there for here, there in self.leaves)
+    order: Sequence[Node]
+    sources: Mapping[Node, tuple[int, Shape]]
+    leaves: Sequence[Any]
 
 
-_copies: Remembered[_Copy] = Remembered(256, 64)
+class _Copy(NamedTuple):
+    """A template in another frame. nodes: of each of its nodes, the one there; those that may be
+    tensors' values; and those that gradients flow through."""
+
+    nodes: Mapping[Node, Node]
+    of_tensors: Sequence[tuple[Node, Node]]
+    differentiable: Sequence[tuple[Node, Node]]
+
+
+_reads: Remembered[_Reads] = Remembered(512, 128)
+_copies: Remembered[_Copy] = Remembered(512, 128)
 
 
 def forget() -> None:
-    """Forget what templates were in other frames."""
+    """Forget what came from one frame to another."""
+    going_on.clear()
+    _reads.clear()
     _copies.clear()
 
 
@@ -107,50 +115,64 @@ def _from_another(storage: Storage, own: Frame, frame: Frame) -> Node | None:
     template = storage._template
     if template is None or not own.is_bare:
         return None
-    key = template, frame.base, frame.device
-    copy = _copies.get(key)
-    if copy is None or not copy.holds(own, frame):
-        made = _copied(template, own, frame)
-        if made is None:
-            return None
-        _copies.drop(key)
-        copy = _copies.add(key, made)
-    there = copy.nodes[template]
-    taken = [node for node in copy.nodes.values() if _may_be_a_tensors(node)]
+    reads = _reads.get(template) or _reads.add(template, _read_by(template))
+    if not reads.order:
+        return None
+    copy = _copy_in(frame, template, reads, own)
+    mine = copy.nodes[template]
+    taken = [there for node, there in copy.of_tensors
+             if own.copies.get(node) != (frame.mark, there)]  # copied for another value already
     if not frame.latest.keys().isdisjoint(taken) \
-            or not go_over(storage, (own, template), frame, there):
+            or not go_over(storage, (own, template), frame, mine):
         return None
     frame.latest.update(zip(taken, taken, strict=True))
-    own.copies.update((node, (frame.mark, there)) for node, there in copy.nodes.items()
-                      if there.differentiable)
+    own.copies.update([(node, (frame.mark, there)) for node, there in copy.differentiable])
     for node, buffer in own.realized.copy().items():
         if node in copy.nodes:
             frame.realized.setdefault(copy.nodes[node], buffer)
     frame.made.append(ref(storage))
-    return there
+    return mine
 
 
-def _copied(template: Node, own: Frame, frame: Frame) -> _Copy | None:
-    """A template in another frame; None for one that has more than sources and constants."""
+def _read_by(template: Node) -> _Reads:
+    none = _Reads((), {}, ())
     order = toposort([template])
     if len(order) > LONGEST:
-        return None
-    nodes: dict[Node, Node] = {}
-    sources, leaves = [], []
+        return none
+    sources: dict[Node, tuple[int, Shape]] = {}
+    leaves = []
     for node in order:
-        below = tuple([nodes[s] for s in node.src])
         if node.op is Op.BUFFER and isinstance(node.arg, Source):
-            number = node.arg.number
-            nodes[node] = frame.source_in_graph(own.sources[number], node.shape)
-            sources.append((number, node.shape, nodes[node]))
+            sources[node] = node.arg.number, node.shape
         elif node.op is Op.LEAF:
-            leaves.append((node.arg, _leaf(node.arg, own, frame)))
-            nodes[node] = make(Op.LEAF, node.dtype, below, leaves[-1][1], node.place)
+            leaves.append(node.arg)
         elif node.op is Op.BUFFER or node.op in sayable.OF_ONE_STEP or isinstance(node.arg, Slot):
-            return None
-        else:
-            nodes[node] = rebuild(node, below)
-    return _Copy(nodes, tuple(sources), tuple(leaves))
+            return none
+    return _Reads(order, sources, leaves)
+
+
+def _copy_in(frame: Frame, template: Node, reads: _Reads, own: Frame) -> _Copy:
+    """A template in another frame, where the same step may have several that read others."""
+    sources = {node: frame.source_in_graph(own.sources[number], shape)
+               for node, (number, shape) in reads.sources.items()}
+    leaves = {number: _leaf(number, own, frame) for number in reads.leaves}
+    key = template, *sources.values(), *leaves.values()
+    found = _copies.get(key)
+    return _copies.add(key, _copied(reads.order, sources, leaves)) if found is None else found
+
+
+def _copied(order: Sequence[Node], sources: Mapping[Node, Node], leaves: Mapping[Any, Any]
+            ) -> _Copy:
+    nodes: dict[Node, Node] = {**sources}
+    for node in order:
+        if node in nodes:
+            continue
+        below = tuple([nodes[s] for s in node.src])
+        nodes[node] = rebuild(node, below) if node.op is not Op.LEAF else \
+            make(Op.LEAF, node.dtype, below, leaves[node.arg], node.place)
+    pairs = [*nodes.items()]
+    return _Copy(nodes, [pair for pair in pairs if _may_be_a_tensors(pair[1])],
+                 [pair for pair in pairs if pair[1].differentiable])
 
 
 def _leaf(number: Any, own: Frame, frame: Frame) -> Any:

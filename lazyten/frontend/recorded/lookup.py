@@ -199,7 +199,8 @@ def _new(frame: Frame, function: Callable[..., Any], args: tuple[Any, ...], kwar
     if met is None or met.is_exact:
         return _recorded(frame, function, args, kwargs, operands, name)
     family = met.family
-    if family.meet(here.turn, here.cut, met.key, tuple(map(exactly, met.given))):
+    if family.all_vary(len(met.given)) \
+            or family.meet(here.turn, here.cut, met.key, tuple(map(exactly, met.given))):
         for known in family.names:
             _known.drop(known)
         family.names.clear()

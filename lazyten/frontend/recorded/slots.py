@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 from lazyten.autodiff import hooks
-from lazyten.execution import realization
+from lazyten.execution import frame_runs, realization
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.entries import fresh_tensor
 from lazyten.frontend.recorded.keys import Value, frame_for, goes_on_in, interned, is_on, value_of
@@ -21,7 +22,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math.gradients import freed
 from lazyten.storage.deferred import deferred
-from lazyten.storage.frames import Frame, here, memory_of, with_hooks
+from lazyten.storage.frames import Frame, go_on, here, memory_of, with_hooks
 from lazyten.support.errors import GradientError, HookError
 from lazyten.support.grad_mode import no_grad, of_backward
 from lazyten.support.location import attribute_to
@@ -39,6 +40,19 @@ def templates_of(tensors: Sequence[Handle[Any]]) -> tuple[Frame, list[Node]] | N
             known = [node for node in found if node is not None]
             return (frame, known) if len(known) == len(found) else None
     return None  # (a frame that has ended meanwhile is followed by another)
+
+
+def go_on_with(tensors: Sequence[Handle[Any]]) -> None:
+    """Record in the frame that the graph of one of these is known in, whichever is under way: what
+    belongs to their gradients is to be there, too."""
+    if not is_on():
+        return
+    for x in tensors:
+        own: Frame | None = x._storage._frame
+        if own is not None and x._storage.keeps_graph and x._lineage is None \
+                and own.thread == get_ident() and not frame_runs.is_over(own):
+            go_on(own)
+            return
 
 
 def watched(frame: Frame) -> Hashable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,7 +20,7 @@ from lazyten.distributed.device_mesh import DeviceMesh
 from lazyten.distributed.functional import all_gather
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
-from lazyten.frontend.functions import cat
+from lazyten.frontend.functions import cat, zeros
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.nn.attributes import replaced
@@ -28,7 +29,7 @@ from lazyten.nn.parameter import Parameter
 from lazyten.nn.sharded_parameter import ShardedParameter, SplitParameter, whole_of
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
-from lazyten.support.grad_mode import is_grad_enabled
+from lazyten.support.grad_mode import is_grad_enabled, no_grad
 from lazyten.support.trees import of_kind
 
 
@@ -58,14 +59,23 @@ class FSDPModule(Module):
     """What a module is that fully_shard() was called with, besides what it was before."""
 
     _unit: Unit
+    require_backward_grad_sync = True
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self._unit.called(super().forward, inputs, kwargs)
+        return self._unit.called(super().forward, inputs, kwargs, self.require_backward_grad_sync)
 
     def unshard(self, async_op: bool = False) -> None:
         """Nothing: forward() gathers."""
 
     reshard = unshard
+
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True
+                                   ) -> None:
+        """Whether forward() and backward() of it, and of units in it if recurse, share gradients
+        out, or add up this rank's whole ones, until some that do share out the sum."""
+        for module in self.modules() if recurse else (self,):
+            if isinstance(module, FSDPModule):
+                module.require_backward_grad_sync = requires_gradient_sync
 
     def set_modules_to_forward_prefetch(self, modules: Sequence[Module]) -> None:
         """Nothing: what needs no result of another gather is begun before it is waited for."""
@@ -99,6 +109,7 @@ class Unit(tracing.TellsTraces):
         rows = {number: ShardedParameter.of(p, group) for number, p in wholes.items()}
         _taken.update(wholes)
         self.rows = sorted(rows.values(), key=_alike)
+        self.held = {id(row): _holder(row) for row in self.rows if row.requires_grad}
         for table, name, p in found:
             table[name] = rows[id(p)]
             self.places.append((table, name, rows[id(p)]))
@@ -107,14 +118,16 @@ class Unit(tracing.TellsTraces):
                 row.register_hook(lambda g: g / group.size)
 
     def called(self, forward: Callable[..., Any], inputs: tuple[Any, ...],
-               kwargs: dict[str, Any]) -> Any:
-        """What forward() gives with whole parameters."""
+               kwargs: dict[str, Any], syncs: bool) -> Any:
+        """What forward() gives with whole parameters, whose gradients are shared out if syncs."""
         if self.places and self.places[0][0][self.places[0][1]] is not self.places[0][2]:
             return forward(*inputs, **kwargs)  # a unit that calls itself has them
         types = self.types
         if types.cast_forward_inputs:
             inputs, kwargs = _in_type((inputs, kwargs), types.param_dtype)
-        reshards = self.reshards and tracing.current() is not None
+        holds = not syncs and is_grad_enabled()
+        held = [h for h in self.held.values() if h.grad is not None]
+        reshards = self.reshards and tracing.current() is not None and not holds and not held
         wholes: dict[int, Tensor] = {}
         gathered = []
         for _, alike in groupby(self.rows, _alike):
@@ -122,7 +135,7 @@ class Unit(tracing.TellsTraces):
             flat = _in_type(cat(list(own)), types.param_dtype)
             rows = all_gather(made_after((inputs, kwargs), flat) if reshards else flat, self.group)
             parts = rows.split([row.numel() for row in own], 1)
-            wholes |= {id(row): whole_of(part, row.whole_shape)
+            wholes |= {id(row): self._whole(row, part, holds)
                        for row, part in zip(own, parts, strict=True)}
             gathered.append((rows, flat))
         with replaced([(table, name, wholes[id(row)]) for table, name, row in self.places]):
@@ -130,6 +143,36 @@ class Unit(tracing.TellsTraces):
         if not (reshards and gathered and is_grad_enabled()):
             return result
         return made_again(result, (inputs, kwargs), *zip(*gathered, strict=True))
+
+    def _whole(self, row: ShardedParameter, rows: Tensor, holds: bool) -> Tensor:
+        """The whole parameter of gathered rows. Its gradient is held on this rank; or, if not
+        holds, has what is held added before those of the ranks are summed."""
+        holder = self.held.get(id(row))
+        if holder is None or not is_grad_enabled():
+            return whole_of(rows, row.whole_shape)
+        whole = whole_of(rows.detach().requires_grad_() if holds else rows, row.whole_shape)
+        if holds or holder.grad is not None:
+            whole = whole.clone()  # hooks of a view last as long as somebody has the view
+            whole.register_hook(partial(_hold if holds else _with_held, holder))
+        return whole
+
+
+def _holder(row: ShardedParameter) -> Tensor:
+    """What has as its `.grad` the whole gradient that this rank has not shared out yet. It takes no
+    memory itself."""
+    return zeros((), dtype=row.dtype, device=row.device).expand(row.whole_shape)
+
+
+def _hold(holder: Tensor, gradient: Tensor) -> None:
+    with no_grad():
+        own = gradient.to(dtype=holder.dtype)
+        holder.grad = own if holder.grad is None else holder.grad + own
+
+
+def _with_held(holder: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient, and what was held, once."""
+    held, holder.grad = holder.grad, None
+    return gradient if held is None else gradient + held.to(dtype=gradient.dtype)
 
 
 _taken: WeakValueDictionary[int, Parameter] = WeakValueDictionary()

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lazyten.frontend import functions
 from lazyten.frontend.core import mixed_precision
@@ -88,24 +88,33 @@ class RNNCellBase(Module):
 
     def _stepped(self, mode: str, input: Tensor, hx: tuple[Tensor, ...] | None, count: int = 1
                  ) -> tuple[Tensor, ...]:
-        """`count` states after a step, with the batch axis that the input has."""
-        name = type(self).__name__
-        _check_tensors(name, input, hx, count)
-        shape = (*input.shape[:-1], self.hidden_size)
-        if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
-            raise ShapeError(f"{name}: the input has shape {input.shape}; it needs (batch, "
-                             f"{self.input_size}) or ({self.input_size},)")
-        for number, state in enumerate(hx or ()):
-            if state.shape != shape:
-                raise ShapeError(f"{name}: state {number} has shape {state.shape}; beside an input "
-                                 f"{input.shape} it needs {shape}")
-        weight, bias = self.weight_hh, self.bias_hh
-        zeros = functions.zeros(shape, dtype=weight.dtype, device=input.device)
-        input, *states = (in_type_of(weight, x, name) for x in (input, *(hx or (zeros,) * count)))
-        states = [s.reshape(-1, self.hidden_size) for s in states]
-        x = F.linear(input.reshape(-1, self.input_size), self.weight_ih, self.bias_ih)
-        x = x.to(dtype=weight.dtype)
-        return tuple(s.reshape(shape) for s in _next_states(mode, x, states, weight, bias))
+        weights = self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
+        return _stepped(type(self).__name__, mode, input, hx, weights, count)
+
+
+Weights = tuple[Tensor, Tensor, Tensor | None, Tensor | None]
+"""(gates * hidden, input), (gates * hidden, hidden), and a bias of each."""
+
+
+def _stepped(name: str, mode: str, input: Tensor, hx: tuple[Tensor, ...] | None, weights: Weights,
+             count: int = 1) -> tuple[Tensor, ...]:
+    """`count` states after a step, with the batch axis that the input has."""
+    weight_ih, weight, bias_ih, bias = weights
+    inputs, hidden = weight_ih.shape[-1], weight.shape[-1]
+    _check_tensors(name, input, hx, count)
+    shape = (*input.shape[:-1], hidden)
+    if input.ndim not in (1, 2) or input.shape[-1] != inputs:
+        raise ShapeError(f"{name}: the input has shape {input.shape}; it needs (batch, {inputs}) "
+                         f"or ({inputs},)")
+    for number, state in enumerate(hx or ()):
+        if state.shape != shape:
+            raise ShapeError(f"{name}: state {number} has shape {state.shape}; beside an input "
+                             f"{input.shape} it needs {shape}")
+    zeros = functions.zeros(shape, dtype=weight.dtype, device=input.device)
+    input, *states = (in_type_of(weight, x, name) for x in (input, *(hx or (zeros,) * count)))
+    states = [s.reshape(-1, hidden) for s in states]
+    x = F.linear(input.reshape(-1, inputs), weight_ih, bias_ih).to(dtype=weight.dtype)
+    return tuple(s.reshape(shape) for s in _next_states(mode, x, states, weight, bias))
 
 
 def _check_tensors(name: str, input: object, hx: object, count: int) -> None:
@@ -159,3 +168,24 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._stepped("GRU", input, None if hx is None else (hx,))[0]
+
+
+def _cell(name: str, mode: str) -> Callable[..., Tensor]:
+    def cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+             b_hh: Tensor | None = None) -> Tensor:
+        return _stepped(name, mode, input, (hx,), (w_ih, w_hh, b_ih, b_hh))[0]
+    cell.__name__ = cell.__qualname__ = name
+    cell.__doc__ = f"The state after a step of a {mode} cell with these weights; see nn's cells."
+    return cell
+
+
+gru_cell = _cell("gru_cell", "GRU")
+rnn_tanh_cell = _cell("rnn_tanh_cell", "RNN_TANH")
+rnn_relu_cell = _cell("rnn_relu_cell", "RNN_RELU")
+
+
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor,
+              b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The states (h, c) after a step of an LSTM cell with these weights; see nn.LSTMCell."""
+    h, c = _stepped("lstm_cell", "LSTM", input, tuple(hx), (w_ih, w_hh, b_ih, b_hh), 2)
+    return h, c

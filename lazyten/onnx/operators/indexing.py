@@ -137,8 +137,8 @@ def top_k(x: T, k: Array, *, axis: int = -1, largest: int = 1, sorted: int = 1,
     count = int(k.item())
     if not 0 <= count <= x.shape[axis]:
         raise ArgumentError(f"the {count} greatest of {x.shape[axis]}")
-    values, places = lt.sort(x, dim=axis, descending=bool(largest), stable=True)
-    return values.narrow(axis, 0, count), places.narrow(axis, 0, count)
+    values, places = lt.topk(x, count, axis, bool(largest))
+    return values, places
 
 
 @operator("TopK", since=10, host="k")

@@ -216,7 +216,7 @@ def remainder(a: Operand, b: Operand) -> Node:
 
 def power(a: Operand, b: Operand) -> Node:
     """a ** b; of integers modulo 2**bits, where a negative b gives 0 but for a = 1 and a = -1.
-    ArgumentError for a number b that the integers' type does not hold."""
+    ArgumentError for a number b that is negative, or that the integers' type does not hold."""
     if not isinstance(b, Node):
         _check_exponent(result_type([a, b], "pow"), b)
     if isinstance(a, Node) and not isinstance(b, Node) and b == 2 and (
@@ -230,6 +230,9 @@ def _check_exponent(dtype: DType, b: Scalar) -> None:
     if dtype.is_int and not dtype.min <= b <= dtype.max:
         raise ArgumentError(f"pow of {dtype.name} by {b}: the exponent does not fit in that type; "
                             f"convert to a wider one first")
+    if dtype.is_int and b < 0:
+        raise ArgumentError(f"pow of {dtype.name} by {b}: integers have no negative powers that "
+                            f"are integers; convert with .float(), or give {float(b)}")
 
 
 def exponent(x: Scalar) -> Scalar:

@@ -37,9 +37,9 @@ def test_steps_do_what_they_do_where_nothing_is_looked_up(how: str) -> None:
     assert_alike(logged(lt, how), expected, rel=1e-12, abs=1e-15)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("how", ["plain", "looks", "several", "twice", "evaluated",
-                                 "checkpointed", "hooked", "leaf hooked"])
+@pytest.mark.few(7)
+@pytest.mark.parametrize("how", ["plain", "looks", "looks first", "carried", "several", "twice",
+                                 "evaluated", "checkpointed", "hooked", "leaf hooked"])
 def test_a_known_step_works_out_no_node(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     work_out = node.shape_of
@@ -50,6 +50,42 @@ def test_a_known_step_works_out_no_node(how: str, monkeypatch: pytest.MonkeyPatc
         made.clear()
     # (By the tenth each branch was taken; some nodes read the data, and what is logged.)
     assert max(counts[10:]) <= 16, counts
+
+
+def test_a_loop_that_begins_with_what_it_carries_on_is_one_step(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    class Square(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: lt.Tensor) -> lt.Tensor:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> lt.Tensor:
+            return 2 * ctx.saved_tensors[0] * g
+
+    made: list[int] = []
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
+    weights = np.array([0.5, -1.0])
+    w = lt.tensor(weights, requires_grad=True)
+    data = [lt.tensor([1.0, float(k)], dtype=lt.float64).realize() for k in range(4)]
+    counts = []
+    for _ in range(9):
+        made.clear()
+        h = lt.tensor([0.0, 0.0], dtype=lt.float64)
+        value, slope = np.zeros(2), np.zeros(2)
+        for k, row in enumerate(data):
+            h = (Square.apply(w * row) + 0.5 * h).tanh()
+            assert h.sum().item() < 10
+            value = np.tanh((weights * [1.0, k]) ** 2 + 0.5 * value)
+            slope = (1 - value ** 2) * (2 * weights * [1.0, k ** 2] + 0.5 * slope)
+        h.sum().backward()
+        assert w.grad is not None
+        np.testing.assert_allclose(w.grad.numpy(), slope)
+        w.grad = None
+        counts.append(len(made))
+    assert max(counts[6:]) <= 4, counts
 
 
 def test_a_function_that_is_never_differentiated_leaves_no_memory() -> None:

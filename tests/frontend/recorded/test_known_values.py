@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from changing_programs import anew
 
@@ -11,6 +12,7 @@ import lazyten as lt
 from lazyten.execution import frame_runs, realization
 from lazyten.execution.plans.graph import Graph
 from lazyten.frontend.recorded import lookup
+from lazyten.ir import node
 from lazyten.ir.node import Node
 from lazyten.storage.frames import Frame
 
@@ -77,3 +79,53 @@ def test_what_is_read_from_an_earlier_frame_is_computed_alone(
         step = end - begin
         y = y + w * (y + step).tanh() * (step / 2)  # whose graph is long, and read anew each time
     assert len(sizes) > 100 and max(sizes) < 20
+
+
+def test_values_of_other_frames_that_share_a_part_are_copied_with_it_once(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an episode looks at between its steps ends frames; two values of each step go on."""
+    made: list[int] = []
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
+    a, b = np.array([0.5, -1.0]), np.array([1.5, 0.25])
+    w, v = (lt.tensor(x, requires_grad=True) for x in (a, b))
+    counts = []
+    for _ in range(8):
+        made.clear()
+        state, values = lt.tensor([1.0, 2.0], dtype=lt.float64), list[lt.Tensor]()
+        for _ in range(3):
+            trunk = (state * w).tanh()
+            values += [trunk.sum(), (trunk * v).sum()]
+            assert values[-1].item() < 4
+            state = state * 0.5
+            assert state.sum().item() > 0
+        total = lt.zeros((), dtype=lt.float64)
+        for value in values:
+            total = total + value
+        total.backward()
+        counts.append(len(made))
+        assert w.grad is not None and v.grad is not None
+        states = np.array([[1.0, 2.0]]) * [[1.0], [0.5], [0.25]]
+        trunks = np.tanh(states * a)
+        np.testing.assert_allclose(w.grad.numpy(), (states * (1 - trunks ** 2) * (1 + b)).sum(0))
+        np.testing.assert_allclose(v.grad.numpy(), trunks.sum(0))
+        w.grad = v.grad = None
+    assert max(counts[4:]) <= 4, counts
+
+
+def test_the_gradient_of_what_was_computed_and_read_before_is_looked_up(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    work_out = node.shape_of
+    monkeypatch.setattr(node, "shape_of", lambda *args: made.append(1) or work_out(*args))
+    w, row = lt.tensor([0.5, -1.0], requires_grad=True), lt.tensor([1.0, 2.0]).realize()
+    for turn in range(6):
+        made.clear()
+        h = (w * row).tanh()
+        assert h.sum().item() < 1
+        h.sum().backward()  # another tensor of the same value
+        assert turn < 3 or not made
+        assert w.grad is not None
+        slopes = row.numpy() * (1 - np.tanh(w.numpy() * row.numpy()) ** 2)
+        np.testing.assert_allclose(w.grad.numpy(), slopes, rtol=1e-5)
+        w.grad = None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.execution import frame_runs
+from lazyten.execution import frame_runs, segment
 from lazyten.frontend.recorded import lookup
 from lazyten.storage.frames import Frame, here
 
@@ -53,3 +53,21 @@ def test_a_loop_is_known_though_what_ends_it_is_much_work(recorded: list[str]) -
         assert lt.stack(found)[-1].tolist() == [sum(range(len(steps))) / 4, len(steps)]
         assert time == 0 or not recorded
         recorded.clear()
+
+
+@pytest.mark.usefixtures("interpreting_as_users_do", "recorded")
+def test_what_is_left_of_a_loop_at_a_look_is_computed_as_its_pieces_are(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is as long as a piece, and takes as long to compile; a look begins anew."""
+    planned: list[int] = []
+    plan = segment.plan_of
+    monkeypatch.setattr(segment, "plan_of",
+                        lambda device, graph: planned.append(0) or plan(device, graph))
+    for _ in range(3):
+        x = lt.zeros(4)
+        for number in range(2 * Frame.usual_limit):
+            x = x * 0.5 + number
+        assert x[0].item() == pytest.approx(2 * number, abs=4)
+        assert not planned
+    (x * 2).sum().item()
+    assert planned

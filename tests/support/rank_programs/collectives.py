@@ -9,6 +9,7 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten.distributed import functional as F
+from rank_programs.refusals import refuse
 
 Array = np.ndarray[Any, Any]
 FLOATS = ("float64", "float32", "float16", "bfloat16")
@@ -95,7 +96,8 @@ def gradients() -> None:
         "broadcast": (lambda x: F.broadcast(x, 1), 1),
         "exchange": (lambda x: F.exchange(x, (rank + 1) % size, (rank - 1) % size), 1),
         "edge": (lambda x: F.exchange(x, rank + 1 if rank + 1 < size else None,
-                                      rank - 1 if rank else None), 1)}
+                                      rank - 1 if rank else None), 1),
+        "halo": (lambda x: F.halo(x, -1, 2, 1)[:3], 1)}
     for name, (kind, axes) in kinds.items():
         values = np.random.default_rng(10 + rank).normal(size=(size, 3)[2 - axes:])
         _check_gradient(name, weighted(kind), values)
@@ -105,6 +107,43 @@ def gradients() -> None:
             np.testing.assert_allclose(whole[number], kind(x[number]).numpy(), err_msg=name)
         _check_halves(name, kind, (size, 2)[2 - axes:])
     print("done")
+
+
+def convolutions() -> None:
+    """Of an axis that ranks share out, with gradients: those of the whole."""
+    dist.init(60)
+    rank, size = dist.rank(), dist.size()
+    random = np.random.default_rng(0)
+    lengths = [3 + r % 2 for r in range(size)]
+    rows = slice(sum(lengths[:rank]), sum(lengths[:rank + 1]))
+    for before, after, jits in ((1, 1, False), (2, 1, True), (0, 3, True), (3, 0, False)):
+        values = random.normal(size=(2, 3, sum(lengths), 5))
+        kernel = random.normal(size=(4, 3, before + after + 1, 3))
+
+        def apart(x: lt.Tensor, w: lt.Tensor, before: int = before, after: int = after
+                  ) -> lt.Tensor:
+            return lt.nn.functional.conv2d(F.halo(x, 2, before, after), w, padding=(0, 1)).tanh()
+
+        def whole(x: lt.Tensor, w: lt.Tensor, before: int = before, after: int = after
+                  ) -> lt.Tensor:
+            edges = lt.nn.functional.pad(x, (0, 0, before, after))
+            return lt.nn.functional.conv2d(edges, w, padding=(0, 1)).tanh()
+
+        wanted = _with_gradients(whole, values, kernel)
+        found = _with_gradients(lt.jit(apart) if jits else apart, values[:, :, rows], kernel)
+        for a, b in ((found[0], wanted[0][:, :, rows]), (found[1], wanted[1][:, :, rows]),
+                     (F.all_reduce(found[2]), wanted[2])):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-12)
+    refuse(lambda: F.halo(lt.ones(2, 3), 0, 3, 0), "3 before and 0 after along axis 0.*at most the "
+                                                   "2 that this rank has", lt.ShapeError)
+    print("done")
+
+
+def _with_gradients(call: Callable[..., lt.Tensor], *values: Array) -> list[lt.Tensor]:
+    """What it gives, and the gradients of the sum of its squares."""
+    given = [lt.tensor(v, requires_grad=True) for v in values]
+    result = call(*given)
+    return [result.detach(), *lt.autograd.grad(result.square().sum(), given)]
 
 
 def _check_halves(name: str, kind: Callable[[lt.Tensor], lt.Tensor], shape: tuple[int, ...]

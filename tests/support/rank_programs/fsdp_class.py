@@ -1,7 +1,8 @@
 """FullyShardedDataParallel, the class, beside DistributedDataParallel of the same module."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -120,6 +121,72 @@ def _trained(model: nn.Module, clip: Callable[[float], lt.Tensor], jit: bool) ->
                 for _ in range(2))
         found += call(x, y).tolist()
     return found, optimizer
+
+
+def held() -> None:
+    """Without synchronization nothing is shared out until there is some: then as much as of one
+    backward(). The same jitted function does either, as the block around its call says."""
+    dist.init(60)
+    for kind, jit in ((FSDP, False), (FSDP, True), (nn.parallel.fully_shard, True)):
+        whole = nn.parallel.DistributedDataParallel(_net())
+        part = kind(_net(), **({"auto_wrap_policy": ModuleWrapPolicy({nn.Sequential})}
+                               if kind is FSDP else {}))
+        for round_ in range(2):
+            found, wanted = (_norms(model, jit) for model in (part, whole))
+            np.testing.assert_allclose(found[0], wanted[0], rtol=1e-9)
+            units = len(FSDP.fsdp_modules(part)) or 1
+            assert found[1] == [0, 0, units, 0, units, units], (found[1], round_)
+    print("done")
+
+
+def _norms(model: nn.Module, jit: bool) -> tuple[list[float], list[int]]:
+    """Norms of the gradients after each backward() that shares them out, and how many
+    reduce_scatters each of all has begun."""
+    def backward(x: lt.Tensor) -> None:
+        model(x).square().mean().backward()
+
+    call = lt.jit(backward) if jit else backward
+    random, norms, counts = np.random.default_rng(dist.rank()), [], []
+    for p in model.parameters():
+        p.grad = None
+    for syncs in (False, False, True, False, True, True):
+        x = lt.tensor(random.normal(size=(2, 5)))
+        with _counted() as kinds, nullcontext() if syncs else _without_sync(model):
+            call(x)
+            lt.realize(*[p.grad for p in model.parameters() if p.grad is not None])
+        counts.append(kinds.count("reduce_scatter"))
+        if syncs:
+            norms.append(nn.utils.clip_grad_norm_(model.parameters(), 1e9).item())
+            for p in model.parameters():
+                p.grad = None
+    return norms, counts
+
+
+@contextmanager
+def _without_sync(model: Any) -> Iterator[None]:
+    if hasattr(model, "no_sync"):
+        with model.no_sync():
+            yield
+    else:
+        model.set_requires_gradient_sync(False)
+        yield
+        model.set_requires_gradient_sync(True)
+
+
+@contextmanager
+def _counted() -> Iterator[list[str]]:
+    """The kinds of the collectives that are begun."""
+    kinds: list[str] = []
+    start = dist.Group.start
+
+    def counted(self: dist.Group, what: Any, *args: Any) -> Any:
+        kinds.append(what.kind)
+        return start(self, what, *args)
+    dist.Group.start = counted  # type: ignore[method-assign]
+    try:
+        yield kinds
+    finally:
+        dist.Group.start = start  # type: ignore[method-assign]
 
 
 def promises() -> None:

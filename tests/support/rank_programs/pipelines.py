@@ -15,12 +15,20 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten import nn
-from lazyten.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+from lazyten.distributed.pipelining import (
+    PipelineStage,
+    Schedule1F1B,
+    ScheduleGPipe,
+    ScheduleInterleaved1F1B,
+    ScheduleLoopedBFS,
+)
 from rank_programs.refusals import refuse
 from rank_programs.tensor_parallel import VOCABULARY, WIDTH, Block
 
 Spec = dict[str, Any]
-SCHEDULES = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+SCHEDULES: dict[str, Any] = {
+    "gpipe": ScheduleGPipe, "1f1b": Schedule1F1B, "bfs": ScheduleLoopedBFS,
+    "interleaved": ScheduleInterleaved1F1B}
 LIMIT = 2.0
 
 
@@ -86,21 +94,27 @@ def equal(specs: Sequence[Spec]) -> None:
 
 
 def _equal(spec: Spec, mesh: dist.DeviceMesh) -> None:
-    stages, number = mesh.size("pp"), mesh.get_local_rank("pp")
-    layers = _layers(spec, stages)
-    own: Any = copy.deepcopy(layers[number])
+    size, number = mesh.size("pp"), mesh.get_local_rank("pp")
+    chunks = spec.get("chunks", 1)
+    layers = _layers(spec, size * chunks)
+    mine = layers[number::size]
+    own: Any = nn.ModuleList(copy.deepcopy(mine))
     if spec.get("replicas", 1) > 1:
-        own = nn.parallel.DistributedDataParallel(own, process_group=mesh.get_group("dp"))
-    stage = PipelineStage(own, number, stages, group=mesh.get_group("pp"))
-    schedule = SCHEDULES[spec["schedule"]](stage, spec["count"], _loss)
+        own = nn.ModuleList([nn.parallel.DistributedDataParallel(
+            layer, process_group=mesh.get_group("dp")) for layer in own])
+    stages = [PipelineStage(module, number + i * size, size * chunks, group=mesh.get_group("pp"))
+              for i, module in enumerate(own)]
+    of = stages[0] if spec["schedule"] in ("gpipe", "1f1b") else stages
+    schedule = SCHEDULES[spec["schedule"]](of, spec["count"], _loss)
+    is_first, is_last = stages[0].is_first, stages[-1].is_last
 
     def parts(x: lt.Tensor, y: lt.Tensor) -> list[lt.Tensor]:
         rows = slice(mesh.get_local_rank("dp"), None, spec.get("replicas", 1))
         losses: list[lt.Tensor] = []
-        output = schedule.step(*([x[rows]] if stage.is_first else []), losses=losses,
-                               target=y[rows] if stage.is_last else None)
-        assert (output is None) is not stage.is_last
-        return [lt.stack(losses).mean(), output] if stage.is_last else []
+        output = schedule.step(*([x[rows]] if is_first else []), losses=losses,
+                               target=y[rows] if is_last else None)
+        assert (output is None) is not is_last
+        return [lt.stack(losses).mean(), output] if is_last else []
 
     def at_once(x: lt.Tensor, y: lt.Tensor) -> list[lt.Tensor]:
         output = _whole(layers, x)
@@ -110,17 +124,17 @@ def _equal(spec: Spec, mesh: dist.DeviceMesh) -> None:
 
     found = _train(spec, own, parts)
     wanted = _train(spec, nn.ModuleList(layers), at_once)
-    if stage.is_last and spec.get("replicas", 1) == 1:
+    if is_last and spec.get("replicas", 1) == 1:
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10, err_msg=str(spec))
-    for p, q in zip(own.parameters(), layers[number].parameters(), strict=True):
+    for p, q in zip(own.parameters(), nn.ModuleList(mine).parameters(), strict=True):
         np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-7, atol=1e-9,
                                    err_msg=str(spec))
     x, y = _batch(spec, np.random.default_rng(9))
     losses: list[lt.Tensor] = []
-    output = schedule.eval(*([x] if stage.is_first else []), losses=losses,
-                           target=y if stage.is_last else None)
-    if stage.is_last:
+    output = schedule.eval(*([x] if is_first else []), losses=losses,
+                           target=y if is_last else None)
+    if is_last:
         np.testing.assert_allclose(output.numpy(), _whole(layers, x).detach().numpy(), rtol=1e-6,
                                    atol=1e-8)
         assert len(losses) == spec["count"] and not output.requires_grad
@@ -197,7 +211,13 @@ def refused() -> None:
     x = lt.ones(10, 3)
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: PipelineStage(net, 1 - rank, 2), f"give {rank}"),
-        (lambda: PipelineStage(net, rank, 3), "each rank has one stage"),
+        (lambda: PipelineStage(net, 1 - rank, 4), f"give {rank}, {rank + 2}"),
+        (lambda: PipelineStage(net, rank, 3), "give a multiple of 2"),
+        (lambda: Schedule1F1B(PipelineStage(net, rank, 4), 2), "a rank has one stage, but there"),
+        (lambda: ScheduleLoopedBFS([PipelineStage(net, rank, 4)], 2), "it has stages"),
+        (lambda: ScheduleLoopedBFS([stage, PipelineStage(net, rank, 4)], 2), "or num_stages"),
+        (lambda: ScheduleLoopedBFS(stage, 2), "give a list"),  # type: ignore[arg-type]
+        (lambda: ScheduleInterleaved1F1B([stage], 5), "give a multiple of 2, as 4 is"),
         (lambda: ScheduleGPipe(stage, 0), "give 1 or more"),
         (lambda: Schedule1F1B(net, 1), "is no PipelineStage")]
     if rank == 0:
