@@ -89,8 +89,8 @@ def pays(sink: Node, target: Target) -> bool:
     column = max(found.free[found.total] - found.free[found.scores], key=lambda r: r.arg.extent)
     elements = along.arg.extent
     rows = _rows(found, column)
-    each = max(KEY_NS, ROW_NS * rows / multiprocessors(target)) * column.arg.extent / 64
-    return elements * each < LAUNCHES_NS + STORED_NS * rows * elements
+    each: float = max(KEY_NS, ROW_NS * rows / multiprocessors(target)) * column.arg.extent / 64
+    return bool(elements * each < LAUNCHES_NS + STORED_NS * rows * elements)
 
 
 def _rows(found: Products, column: Node) -> int:
@@ -105,7 +105,8 @@ def stream_candidates(sink: Node, target: Target) -> list[Decisions]:
         return []
     units: dict[Decisions, float] = {}
     for core in cores_for(found.total, target.tensor_cores):
-        if core.is_local or not core.takes.is_half or core not in cores_for(found.scores, target.tensor_cores):
+        if core.is_local or not core.takes.is_half \
+                or core not in cores_for(found.scores, target.tensor_cores):
             continue
         for tensors in _tensors(found, core):
             for shape in product(WARPS, TILES, PARTS, BUFFERS):

@@ -167,7 +167,8 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
 
 
-def _neighbours(by_source: Sequence[Node], steps: Mapping[Node, int], others: Sequence[Node]) -> int:
+def _neighbours(by_source: Sequence[Node], steps: Mapping[Node, int],
+                others: Sequence[Node]) -> int:
     """How many ranges, the last ones, are over neighbours in the operand. Not one of `others`: then
     the rows of a matrix that are all beside each other there are rows here, too."""
     row, run = 0, 1

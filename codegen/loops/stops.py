@@ -1,4 +1,4 @@
-"""From which iteration on a loop changes nothing: where a comparison of indices hides all from there.
+"""From which iteration on a loop changes nothing: where a comparison of indices hides the rest.
 
 In: what a loop combines, its ranges split. Out: the number of iterations that matter, over the
 ranges around the loop. A causal mask hides all keys behind the last row that a group has.

@@ -42,8 +42,8 @@ class Dialect:
     as unsigned ones whose sign bits are turned over, and it is hidden from the compiler that one
     of two is chosen which were compared. functions: names and definitions of what text calls for
     16-bit floats, where a device has them (native_half.py), for what it computes to fewer bits
-    (near.py), for copies that go on by themselves (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), or that an instruction
-    reads by itself (wgmma.py), if there are such.
+    (near.py), for copies that go on by themselves (cp_async.py) and for matrices that a warp reads
+    at once (ldmatrix.py), or that an instruction reads by itself (wgmma.py), if there are such.
     """
 
     name: str

@@ -136,7 +136,7 @@ class Op(metaclass=_Ops):
     REMAINDER: ClassVar[Op]        # what that leaves, with the dividend's sign; C's fmod of floats
     FLOOR: ClassVar[Op]            # of floats
     GREATER: ClassVar[Op]          # of floats: the other one where one is NaN, either of two zeros
-    NEAR_EXP2: ClassVar[Op]        # of float32: EXP2 but for 2**-21 of it; less than 2**-126 may be 0
+    NEAR_EXP2: ClassVar[Op]        # of float32: EXP2 but for 2**-21 of it; subnormal ones may be 0
 
 
 for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1):
