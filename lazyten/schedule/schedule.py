@@ -21,8 +21,7 @@ from lazyten.schedule.deciding import in_several_places
 from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
 from lazyten.schedule.fusion import FusedKernel, merge_kernels
 from lazyten.schedule.launches import Work, launches
-from lazyten.schedule.memory import Lifetime, share
-from lazyten.schedule.memory_order import Use, ordered
+from lazyten.schedule.memory import Lifetime, Use, ordered, share
 from lazyten.schedule.scans import CUTS, Sections, fits, without_scans
 from lazyten.schedule.split_reductions import split_reductions
 from lazyten.schedule.steps import Names, Repeat, Step, make_step
