@@ -2,25 +2,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import cuda_on_cpu
 import numpy as np
 import pytest
+from slow_rows import slow_but
+from tensor_core_kernels import HOPPER
 
 import lazyten as lt
+from lazyten.codegen.gpu import gpu_stream
+from lazyten.codegen.gpu.gpu_stream import pays, stream_candidates, streamed_loops
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.ranges import merge_ranges
+from lazyten.codegen.loops.stops import stop_of
 from lazyten.codegen.loops.streaming import stream, streams
+from lazyten.codegen.pipeline import generate
+from lazyten.codegen.targets.native_half import NativeHalves
 from lazyten.execution.plans.graph import Graph
+from lazyten.ir import dtype as dt
+from lazyten.ir.arguments import Param, Range
 from lazyten.ir.kernel import Kernel
+from lazyten.ir.node import const, elementwise, index, make
+from lazyten.ir.ops import Op
 from lazyten.schedule.schedule import schedule
 
 Array = np.ndarray[Any, Any]
 
 needs_compiler = pytest.mark.skipif(cuda_on_cpu.missing() is not None,
                                     reason=cuda_on_cpu.missing() or "")
+HALVES = ("float16", "bfloat16")
+STREAMING = replace(HOPPER, halves=NativeHalves(HALVES, HALVES), busy_warps=4096)
 EPSILON = {lt.float16: 2.0**-11, lt.bfloat16: 2.0**-8}
 
 
@@ -136,3 +152,104 @@ def test_only_terms_in_proportion_to_a_weight_are_rescaled(weights: str) -> None
     kernel = kernels_of(made.half() @ v)[-1]
     sink = merge_ranges(lower(kernel))
     assert streams(stream(sink)) == (weights == "exp")
+
+
+def kernel_of_attention(shape: tuple[int, ...], keys: int, dtype: lt.DType = lt.float16,
+                        causal: bool = False) -> Kernel:
+    """In one kernel, whether that pays or not."""
+    of_keys = (*shape[:-2], keys, shape[-1])
+    q, k, v = (lt.tensor(np.zeros(s, np.float32)).to(dtype).realize()
+               for s in (shape, of_keys, of_keys))
+    return kernels_of(lt.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))[-1]
+
+
+@pytest.mark.parametrize(("dtype", "is_streamed"), [
+    (lt.float16, True), (lt.bfloat16, True), (lt.float32, False)])
+def test_weights_that_would_lose_bits_are_not_streamed(dtype: lt.DType, is_streamed: bool) -> None:
+    assert streams(streamed_loops(kernel_of_attention((64, 16), 64, dtype), STREAMING)) \
+        is is_streamed
+
+
+@pytest.mark.parametrize(("shape", "keys", "is_quicker"), [
+    ((8, 16, 2048, 64), 2048, True), ((8, 16, 2048, 128), 2048, True),
+    ((32, 12, 128, 64), 128, True), ((1, 1, 128, 64), 512, False), ((2, 128, 64), 512, False)])
+def test_few_rows_of_many_keys_are_three_passes(shape: tuple[int, ...], keys: int,
+                                                is_quicker: bool) -> None:
+    sink = streamed_loops(kernel_of_attention(shape, keys), STREAMING)
+    assert streams(sink) and pays(sink, STREAMING) is is_quicker
+
+
+def test_groups_have_fewer_rows_where_there_are_few() -> None:
+    rows = []
+    for batch in (1, 256):
+        sink = streamed_loops(kernel_of_attention((batch, 512, 64), 512), STREAMING)
+        best = stream_candidates(sink, STREAMING)[0]
+        assert best.tensor is not None
+        tile = dict(best.tile).get(best.tensor.row, 1)
+        rows.append(16 * tile * dict(best.local)[best.tensor.row])
+    assert rows[0] < rows[1] == 128
+
+
+# ---- where the pass ends -------------------------------------------------------------------------
+
+HIDDEN: dict[str, Callable[[lt.Tensor, lt.Tensor], lt.Tensor]] = {
+    "causal": lambda row, key: key > row,
+    "ahead": lambda row, key: key > row + 19,
+    "behind": lambda row, key: key >= row - 40,
+    "window": lambda row, key: (key > row) | (key < row - 12),
+    "steps": lambda row, key: key * 3 > row * 2,
+    "after": lambda row, key: key < row,
+    "odd": lambda row, key: (key + row) % 2 == 1,
+}
+
+
+def masked(q: lt.Tensor, k: lt.Tensor, v: lt.Tensor, hidden: lt.Tensor) -> lt.Tensor:
+    scores = (q.float() @ k.float().transpose(-1, -2)) * q.shape[-1]**-0.5
+    weights = lt.where(hidden, -math.inf, scores).softmax(-1)
+    return lt.where(hidden, 0, weights).to(v.dtype) @ v
+
+
+def positions(rows: int, keys: int, device: str) -> tuple[lt.Tensor, lt.Tensor]:
+    return lt.arange(rows, device=device)[:, None], lt.arange(keys, device=device)
+
+
+@pytest.mark.parametrize(("mask", "ends"), [
+    ("causal", True), ("ahead", True), ("behind", True), ("window", True), ("steps", True),
+    ("after", False), ("odd", False)])
+def test_a_pass_ends_behind_what_a_group_sees(mask: str, ends: bool) -> None:
+    q, k, v = half(128, 16), half(256, 16), half(256, 16)
+    value = masked(q, k, v, HIDDEN[mask](*positions(128, 256, q.device)))
+    source = generate(kernels_of(value)[-1], STREAMING).source
+    stops = re.findall(r"for \(\w+ \w+ = 0; \w+ < (\w+);", source)
+    assert [stop for stop in stops if not stop.isdigit()] == stops[:1] if ends \
+        else all(map(str.isdigit, stops))
+
+
+@needs_compiler
+@pytest.mark.parametrize("mask", slow_but(list(HIDDEN), "causal"))
+def test_what_a_pass_leaves_out_has_no_weight(mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_stream, "pays", lambda sink, target: streams(sink))
+    rng = np.random.default_rng(8)
+    arrays = inputs(rng, 70, 200, 16, 8, lt.float16, cuda_on_cpu.NAME)
+    result = masked(*arrays, HIDDEN[mask](*positions(70, 200, cuda_on_cpu.NAME)))
+    hidden = HIDDEN[mask](*positions(70, 200, "cpu")).numpy()
+    assert_near(result, expected(*wide(*arrays), hidden, 0.25), lt.float16)
+
+
+def test_a_stop_is_the_first_iteration_from_which_on_all_is_hidden() -> None:
+    group, own, along = (make(Op.RANGE, dt.INDEX, (), Range((i,), extent, kind))
+                         for i, (extent, kind) in enumerate(
+                             [(5, "parallel"), (4, "unroll"), (9, "reduce")]))
+    score = make(Op.LOAD, dt.float32, (make(Op.PARAM, dt.float32, (), Param(0, 64)), along))
+    for rows, keys, offset in product((1, 2, 4), (1, 3), (-7, 0, 6)):
+        row = elementwise(Op.ADD, elementwise(Op.MUL, group, index(rows)), own)
+        row = elementwise(Op.ADD, row, index(offset))
+        key = elementwise(Op.MUL, along, index(keys))
+        hidden = elementwise(Op.WHERE, elementwise(Op.CMPLT, row, key),
+                             const(-math.inf, dt.float32), score)
+        found = stop_of({hidden: -math.inf}, along)
+        assert found is not None
+        for place in range(5):
+            seen = [i for i in range(100) if i * keys <= place * rows + 3 + offset]
+            stop = sum(place * n for n in found.terms.values()) + found.constant
+            assert max(stop // found.step, 0) == len(seen)
