@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from lazyten.codegen.gpu.gpu_stream import streamed
 from lazyten.codegen.gpu.local_memory import Group, group_of, stage_in_local
+from lazyten.codegen.gpu.stream_tiles import with_streamed_matrices
 from lazyten.codegen.gpu.tensor_tiles import with_matrices
 from lazyten.codegen.instructions.division import divides, expand_divisions
 from lazyten.codegen.instructions.instructions import Function
@@ -185,7 +187,10 @@ def _stage(job: Job, part: Part) -> Part:
 def _tensor(job: Job, part: Part) -> Part:
     tensors = tensors_of_groups(part.decisions)
     assert tensors is not None
-    sink = with_matrices(part.sink, tensors, parts_of_groups(part.sink, part.decisions))
+    if tensors.under is not None:
+        sink = with_streamed_matrices(part.sink, tensors)
+    else:
+        sink = with_matrices(part.sink, tensors, parts_of_groups(part.sink, part.decisions))
     strides = {**part.group.strides, **tensors.strides()}
     return replace(part, sink=sink, group=group_of(sink, strides, part.group.size))
 
@@ -281,7 +286,9 @@ TO_LOOPS = (
 PASSES = (
     Pass("lower", always, _lower),
     Pass("index_sets", _has_pieces, _index_sets),
-    *TO_LOOPS,
+    TO_LOOPS[0],
+    _loops("stream", _on_gpu, lambda job, part: streamed(part.sink, job.target)),
+    *TO_LOOPS[1:],
     _loops("share", _is_shared, _share),
     _loops("carry", lambda job, part: bool(part.decisions.block),
            lambda job, part: carry(part.sink, part.scratch + len(part.packed))),

@@ -140,6 +140,11 @@ class Runtime(Executor):
             return 0
         return target.busy_warps * target.warp
 
+    @undivided
+    def streams(self, kernel: Kernel) -> bool:
+        from lazyten.codegen.gpu.gpu_stream import pays, streamed_loops
+        return pays(streamed_loops(kernel, self.target), self.target)
+
     @property
     @undivided
     def has_tf32(self) -> bool:

@@ -11,9 +11,12 @@ Files, in reading order:
   estimate.
 - gpu_tensor.py: Decisions that give a product to tensor cores: candidates, and what they take by
   the estimate.
+- gpu_stream.py: Decisions for a streamed sum: tensor cores for it, and for the product that its
+  rows are made of.
 - local_memory.py: What the work items of a group do together: their digits, and STAGE in local
   memory.
 - tensor_tiles.py: Tensor cores: the rewrite that puts an instruction in the place of a tile.
+- stream_tiles.py: Tensor cores for a streamed sum: what one product gives is a factor of the next.
 
 Where `Target.work_group` is above 1, values are scalars and `gpu.py` decides instead of the
 search for vectors. Its candidates are a grid over the output axes that no store or reduction goes
@@ -47,7 +50,8 @@ warps keep busy.
   code.
 - **Buffers that take turns** (`stage(argument 1, local, 2 buffers)`, `local_memory.in_turns`): a
   STAGE in a reduction's loop is an array for each of so many iterations, and is filled as many
-  but one ahead. linearize copies what the first iterations read in front of the loop; an
+  but one ahead; or, with an array for every iteration, all in front of the loop, which then copies
+  nothing. linearize copies what the first iterations read in front of the loop; an
   iteration waits for its own, comes to the loop's only barrier, and starts to copy for a later
   one (Copy, Commit and Wait of instructions.py). In CUDA text a Copy of 4, 8 or 16 aligned bytes
   is cp.async, which goes on meanwhile and writes zeros where a mask is off; all else, and all on
@@ -75,6 +79,13 @@ warps keep busy.
   memory is written out, since nobody may touch the results between MatrixFence and MatrixWait.
   Copies for a later iteration begin while the products run, which the iteration waits for
   (`local_matrices.py`).
+- **Streamed sums** (loops/streaming.py): two products, and a softmax between them, in one pass over
+  the axis that they share, as attention is. `gpu_stream.py` says when that pays, by a rule of four
+  constants, and which shapes there are; the scheduler asks it (`Executor.streams`) before it joins
+  the three kernels. Results of the first product stay in the registers where the second reads its
+  factor (`stream_tiles.py`), as weights in 16 bits: so float32, whose weights would lose bits, runs
+  by three kernels. A loop over keys ends behind the last one that a group's rows see
+  (loops/stops.py).
 - **16-bit floats** that a device has (`Target.halves`, native_half.py) are neither decoded by
   formulas nor computed in float32: half.py leaves their conversions and `+`, `-`, `*`, between
   BITCASTs of what is in memory. Text calls a function for each, which the dialect defines: PTX,

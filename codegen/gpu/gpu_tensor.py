@@ -17,6 +17,7 @@ from lazyten.codegen.gpu.tensor_tiles import are_read_from_local, cores_for, div
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors
+from lazyten.codegen.targets.target import Target
 from lazyten.codegen.targets.tensor_cores import TensorCore
 from lazyten.ir.node import Node, ranges_of, toposort
 from lazyten.ir.ops import Op
@@ -133,15 +134,20 @@ def _units(model: Model, core: TensorCore, decisions: Decisions, blocks: dict[No
         (-(-r.arg.extent // blocks.get(r, 1)) for r in decisions.parallel.ranges)))
     registers = (p * q * core.size(core.c) + OTHER_REGISTERS) * core.warp * warps
     warps *= core.warp // model.target.warp
-    multiprocessors = max(model.target.busy_warps // WARPS_EACH, 1)
+    processors = multiprocessors(model.target)
     beside = max(min(REGISTERS // registers, model.target.local_memory // max(buffers * memory, 1),
-                     -(-groups // multiprocessors)), 1)
+                     -(-groups // processors)), 1)
     waits = 4 * costs.latency / (max(buffers - 1, 0.5) * beside)
-    rounds = -(-groups // (multiprocessors * beside))
+    rounds = -(-groups // (processors * beside))
     own = next(n for n in toposort([model.sink]) if n.op is Op.ACCUMULATE).src[1:]
     parts = math.prod(-(-r.arg.extent // dict(decisions.group).get(r, 1)) for r in own)
     total: float = rounds * parts * (max(beside * warps, LEAST_WARPS) * each + waits)
     return total / WARPS_EACH
+
+
+def multiprocessors(target: Target) -> int:
+    """How many there are of what has local memory, and runs the warps of a group."""
+    return max(target.busy_warps // WARPS_EACH, 1)
 
 
 def _load_units(core: TensorCore, rows: int, columns: int) -> float:

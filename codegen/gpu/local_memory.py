@@ -146,9 +146,11 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
     """(the STAGE with an array for each of so many iterations of `ahead`, where the elements at
     `place` are in those).
 
-    That is software pipelining: what an iteration reads is copied `buffers` - 1 iterations before.
+    That is software pipelining: what an iteration reads is copied `buffers` - 1 iterations before;
+    or all of it before the loop, if there are arrays for all iterations.
     """
-    buffers = min(buffers, ahead.arg.extent + 1)
+    extent = ahead.arg.extent
+    buffers = buffers if buffers < extent else extent + 1
     value, filled, *own = stage.src
     size = whole_accesses(stage.arg.size)
 
@@ -160,9 +162,21 @@ def in_turns(stage: Node, place: Node, ahead: Node, buffers: int) -> tuple[Node,
         return [simplify(node) for node in pair]
     first = [node for i in range(buffers - 1) for node in at(index(i))]
     later = at(elementwise(Op.ADD, ahead, index(buffers - 1)))
-    arg = stage.arg._replace(size=buffers * size, buffers=buffers)
+    arg = stage.arg._replace(size=min(buffers, extent) * size, buffers=buffers)
     made = make(Op.STAGE, stage.dtype, (*first, *later, *own), arg)
     return made, simplify(elementwise(Op.ADD, place, turn(ahead)))
+
+
+def _neighbours(by_source: Sequence[Node], steps: Mapping[Node, int],
+                others: Sequence[Node]) -> int:
+    """How many ranges, the last ones, are over neighbours in the operand. Not one of `others`: then
+    the rows of a matrix that are all beside each other there are rows here, too."""
+    row, run = 0, 1
+    while row < len(by_source) and by_source[-1 - row] not in others \
+            and steps[by_source[-1 - row]] == run:
+        run *= by_source[-1 - row].arg.extent
+        row += 1
+    return row
 
 
 def most_copies(itemsize: int) -> int:
@@ -222,12 +236,9 @@ class _Layout:
         by_source = sorted(dims, key=lambda r: (-steps[r], r.arg.order))
         if swizzled:
             return _Layout.of_swizzled(by_source, steps, load.dtype.itemsize, copied)
-        for_matrix = sum(r.arg.kind == "vector" for r in dims) > 1
-        if for_matrix or copied and load.dtype.itemsize < LEAST_COPY:
-            row, run = 0, 1
-            while row < len(by_source) and steps[by_source[-1 - row]] == run:
-                run *= by_source[-1 - row].arg.extent
-                row += 1
+        sides = [r for r in by_source if r.arg.kind == "vector"]  # of a tensor core's matrix
+        if len(sides) > 1 or copied and load.dtype.itemsize < LEAST_COPY:
+            row = _neighbours(by_source, steps, sides[:-1])
             words = load.dtype.itemsize > 2 and not any(by_source[-1] in nest for nest in nests)
             return _Layout(tuple(by_source), tuple(by_source), load.dtype.itemsize, row, copied,
                            2 * MOST_BYTES if words else MOST_BYTES)
@@ -242,11 +253,7 @@ class _Layout:
         operand, if there are such, along one side of the instruction's matrix; the other side is
         that of neighbouring lines."""
         other, last = (r for r in by_source if r.arg.kind == "vector")
-        row, run = 0, 1
-        while row < len(by_source) and by_source[-1 - row] is not other \
-                and steps[by_source[-1 - row]] == run:
-            run *= by_source[-1 - row].arg.extent
-            row += 1
+        row = _neighbours(by_source, steps, [other])
         line = by_source[len(by_source) - row:] if row and by_source[-1] is last else [last]
         rest = [r for r in by_source if r is not other and r not in line]
         return _Layout((*rest, other, *line), tuple(by_source), itemsize, len(line), copied,

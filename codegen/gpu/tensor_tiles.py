@@ -50,6 +50,12 @@ def divides(total: Node, tensors: Tensors, free: Mapping[Node, frozenset[Node]])
     return sorted(has) == [(False, True, True), (True, False, True)]
 
 
+def vector_of(r: Node, sink: Node) -> Node:
+    """The 'vector' range that a range has been split into."""
+    return next(n for n in ranges_of([sink]) if n.arg.kind == "vector"
+                and n.arg.order[:len(r.arg.order)] == r.arg.order)
+
+
 def with_matrices(sink: Node, tensors: Tensors, parts: Set[Node]) -> Node:
     """The SINK with a MATRIX in the place of its ACCUMULATE; rows, columns and the reduction have
     'vector' ranges of the instruction's extents. parts: the reduction's ranges that a group has in
@@ -57,9 +63,7 @@ def with_matrices(sink: Node, tensors: Tensors, parts: Set[Node]) -> Node:
     may do nothing with the results between."""
     core = tensors.core
     row, column, inner = (
-        next(n for n in ranges_of([sink]) if n.arg.kind == "vector"
-             and n.arg.order[:len(r.arg.order)] == r.arg.order)
-        for r in (tensors.row, tensors.column, tensors.inner))
+        vector_of(r, sink) for r in (tensors.row, tensors.column, tensors.inner))
     total = next(n for n in toposort([sink]) if n.op is Op.ACCUMULATE and inner in n.src[1:])
     factors = operands(total)
     assert factors is not None

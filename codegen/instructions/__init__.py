@@ -16,6 +16,8 @@ Files, in reading order:
   while items go on.
 - matrices.py: How linearize multiplies by tensor cores: the loops of a MATRIX, and what items hold
   of operands.
+- streams.py: How linearize runs reductions that go over one axis together, as they need each other:
+  RESCALED.
 - linearize.py: LOOP expressions become instructions in nested loops.
 - narrow.py: Index arithmetic in 32 bits where its values fit.
 - vector_access.py: Accesses of a work item to neighbours in memory become one, where it is

@@ -108,7 +108,8 @@ class Accumulation(Scopes):
     def _close_nest(self, nest: Sequence[Level]) -> None:
         for level in reversed(nest):
             counter, extent = self.counter[level.range], level.range.arg.extent
-            level.parent.items.append(Loop(counter, extent, level.body, tuple(level.carried)))
+            level.parent.items.append(Loop(counter, extent, level.body, tuple(level.carried),
+                                           stop=self.stops.get(level.range)))
             level.parent.items += level.after
 
     def _accumulators(self, node: Node) -> Iterator[tuple[Instance, Env]]:

@@ -282,7 +282,7 @@ class Loop:
     """for counter in range(extent): body, with extent at least 1.
 
     parallel: a call of the function runs only a chunk of it, so that threads can share it. stop:
-    where a launch says how often it runs, that number; extent is then one of many.
+    how often it runs, 1 to extent, where that is known only in a launch.
     """
 
     counter: Value

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lazyten.codegen.instructions.instructions import Function, Store, Value
-from lazyten.codegen.instructions.matrices import Matrices
 from lazyten.codegen.instructions.scopes import Env, is_loop
 from lazyten.codegen.instructions.staging import Staging
+from lazyten.codegen.instructions.streams import Streams
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
@@ -44,7 +44,7 @@ def linearize(name: str, sink: Node, grain: int = 0, group: int = 0,
     return Function(name, slots, work.build.root, grain, group, tuple(work.build.arrays))
 
 
-class _Linearizer(Staging, Matrices):
+class _Linearizer(Staging, Streams):
     """Emits stores, and the values that they need."""
 
     def store(self, store: Node) -> None:
@@ -84,6 +84,9 @@ class _Linearizer(Staging, Matrices):
         for node in toposort([root], lambda n: () if n in self.done else self._operands(n)):
             if node in self.done:
                 continue
+            if node in self.streamed:
+                self._stream()
+                continue
             if node.op is Op.ACCUMULATE:
                 self._accumulate_beside(node)
                 continue
@@ -104,7 +107,8 @@ class _Linearizer(Staging, Matrices):
         if node.op is Op.LOAD:
             staged = node.src[:1] if node.src[0].op is Op.STAGE else ()
             return *staged, *node.src[2:], *(t for t in affine(node.src[1])[0] if t in self.loaded)
-        if node.op in (Op.ACCUMULATE, Op.MATRIX, Op.PARAM, Op.STAGE) or _compares_indices(node):
+        if node.op in (Op.ACCUMULATE, Op.MATRIX, Op.PARAM, Op.STAGE) or node in self.streamed \
+                or _compares_indices(node):
             return ()
         if node in self.joined:
             return tuple(self.joined[node])

@@ -257,7 +257,7 @@ class _Walk:
         if loop.parallel:
             self.parallel = len(self.literals)
         read = self._literal(dt.INDEX, (loop.extent,))
-        extent, stop = loop.extent, None
+        extent, stop = loop.extent, None if loop.stop is None else self._used(loop.stop)
         if read is not None and read.extent is not None:
             extent = read.extent
         elif read is not None and not loop.parallel:

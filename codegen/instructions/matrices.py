@@ -6,16 +6,17 @@ that the instruction wants (MatrixLoad). What is anywhere else is read element b
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from lazyten.codegen.instructions.accumulation import Level
 from lazyten.codegen.instructions.congruence import congruence_of
 from lazyten.codegen.instructions.instructions import Address, Value
 from lazyten.codegen.instructions.local_matrices import LocalMatrices
-from lazyten.codegen.instructions.scopes import Env, assignments
+from lazyten.codegen.instructions.scopes import Env, assignments, sorted_unrolled
 from lazyten.codegen.instructions.vector_access import MOST_BYTES
-from lazyten.codegen.targets.tensor_cores import TensorCore
+from lazyten.codegen.targets.tensor_cores import BEFORE, BEHIND, TensorCore
 from lazyten.ir.node import Node, index, ranges_of, substitute
 from lazyten.ir.ops import Op
 from lazyten.symbolic.affine import affine
@@ -48,34 +49,49 @@ class Matrices(LocalMatrices):
         if node.arg.is_local:
             self._multiply_in_local(node)
             return
-        (a, b), parts = node.src[:2], node.src[2:2 + len(node.arg.c)]
-        nest = self._nest(node, node.src[2 + len(parts):])
+        nest = self._nest(node, node.src[2 + len(node.arg.c):])
+        self._multiply_in(nest, node)
+        self._close_nest(nest)
+
+    def _multiply_in(self, nest: Sequence[Level], node: Node,
+                     factor: Callable[[Env], Value | None] | None = None) -> None:
+        """What a MATRIX does in loops that are open. factor: of an element of the result, by which
+        what is there is multiplied first."""
+        parts, ranges = node.src[2:2 + len(node.arg.c)], node.src[2 + len(node.arg.c):]
+        steps = assignments(r for r in sorted_unrolled(ranges)
+                            if r.arg.order[0] not in (BEFORE, BEHIND))
         held = assignments(parts)
         tiles = assignments(r for r in self.unrolled[node] if r not in parts)
-        sides = [self._operand(node.arg, side, tiles) for side in (a, b)]
+        sides = [self._operand(node.arg, side, {**tiles[0], **steps[0]}) for side in node.src[:2]]
         found = []
         for tile in tiles:
-            values = [side(tile) for side in sides]
-
-            def step(so_far: list[Value],
-                     values: list[Sequence[Value]] = values) -> list[Value]:
-                return self.build.matrix(node.arg, values[0], values[1], so_far)
-            found.append(self._carry(node.dtype, Op.ADD, nest, 1, step, len(held)))
-        self._close_nest(nest)
+            def products(so_far: list[Value], tile: Env = tile) -> list[Value]:
+                if factor is not None:
+                    so_far = [self._scaled(value, factor(tile | own))
+                              for value, own in zip(so_far, held, strict=True)]
+                for step in steps:
+                    a, b = (side(tile | step) for side in sides)
+                    so_far = self.build.matrix(node.arg, a, b, so_far)
+                return so_far
+            found.append(self._carry(node.dtype, Op.ADD, nest, 1, products, len(held)))
         for tile, results in zip(tiles, found, strict=True):
             for own, result in zip(held, results, strict=True):
                 env = tile | own
                 self.values[node, tuple(env[r] for r in self.unrolled[node])] = result
 
-    def _operand(self, core: TensorCore, side: Node, tiles: Sequence[Env]) -> Held:
-        """What an item holds of one operand, for each of the tiles: words or elements."""
-        own = [r for r in self.unrolled[side] if r not in tiles[0]]
+    def _scaled(self, value: Value, factor: Value | None) -> Value:
+        return value if factor is None else self.build.compute(Op.MUL, value.dtype, value, factor)
+
+    def _operand(self, core: TensorCore, side: Node, outside: Collection[Node]) -> Held:
+        """What an item holds of one operand, words or elements, for each assignment of the ranges
+        `outside` the instruction."""
+        own = [r for r in self.unrolled[side] if r not in outside]
         inside = [core.range(d) for d in core.word]
         rows = rows_of(core, side)
         if rows is None:
             self._need(side)
             return lambda tile: [self._value(side, tile | env) for env in assignments(own)]
-        beside = [r for r in self.unrolled[side] if r in tiles[0]]
+        beside = [r for r in self.unrolled[side] if r in outside]
         within = [r for r in own if r not in inside]
         words = self._words(side, rows, assignments([*beside, *within]))
         each = len(assignments(within))

@@ -110,10 +110,11 @@ class _Narrowing:
 
     def _loop(self, loop: Loop, out: Block) -> Loop:
         carried = [c._replace(initial=self._whole(c.initial, out)) for c in loop.carried]
+        stop = None if loop.stop is None else self._whole(loop.stop, out)
         counter = self._defined(loop.counter, (0, loop.extent - 1))
         body = self.block(loop.body)
         carried = [self._carried(c, body) for c in carried]
-        return replace(loop, counter=counter, body=body, carried=tuple(carried))
+        return replace(loop, counter=counter, body=body, carried=tuple(carried), stop=stop)
 
     def _carried(self, c: Carried, body: Block) -> Carried:
         return c._replace(next=self._whole(c.next, body))

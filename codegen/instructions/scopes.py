@@ -21,7 +21,8 @@ Env = dict[Node, int]
 
 
 class Scopes(ABC):
-    """Blocks and values of the nodes under `sink`. strides, group, masked_loads: see linearize."""
+    """Blocks and values of the nodes under `sink`. stops: of a loop that may end before its
+    range does, after how many iterations. strides, group, masked_loads: see linearize."""
 
     def __init__(self, sink: Node, group: int, strides: Mapping[Node, int],
                  masked_loads: bool) -> None:
@@ -35,6 +36,7 @@ class Scopes(ABC):
         unrolled = {free: sorted_unrolled(free) for free in set(self.free.values())}
         self.unrolled = {n: unrolled[free] for n, free in self.free.items()}
         self.counter: dict[Node, Value] = {}
+        self.stops: dict[Node, Value] = {}
         self.open: list[Node] = []
         self.values: dict[tuple[Node, Instance], Value] = {}
         self.done: set[Node] = set()

@@ -49,7 +49,7 @@ class Staging(Memory):
             self.values[node, ()] = self.build.value(node.dtype, 1, block)
         ahead = [n for n in nodes if n.arg.buffers > 1]
         if ahead:
-            self._first_copies(ahead, self.outer[block][1])
+            self._first_copies(ahead, block)
             block.items.append(Wait(ahead[0].arg.buffers - 2))
         if any(r.arg.kind != "parallel" and is_loop(r) for r in self.free[nodes[0]]):
             block.items.append(Barrier(self.to_cores))
@@ -67,23 +67,35 @@ class Staging(Memory):
         block.items.append(Barrier(self.to_cores))
 
     def _first_copies(self, nodes: Sequence[Node], block: Block) -> None:
-        """What the first iterations of a loop read, in the block around it, a batch for each."""
+        """What the first iterations of the loop around a block read, in the block around that, a
+        batch for each."""
+        r, block = self.outer[block]
         if self._is_repeated(block):
             block.items.append(Barrier())
         for number in range(nodes[0].arg.buffers - 1):
+            when = self._runs(r, self.build.constant(number, dt.INDEX)) if number else None
             for node in nodes:
-                self._copy(node, number, block, None)
+                self._copy(node, number, block, when)
             block.items.append(Commit())
 
     def _later_copies(self, nodes: Sequence[Node], block: Block) -> None:
         """What a later iteration of a loop reads, if there is one; a batch, be it empty."""
         later = nodes[0].arg.buffers - 1
         r, _ = self.outer[block]
-        last = self.build.constant(r.arg.extent - later, dt.INDEX)
-        when = self.build.compute(Op.CMPLT, dt.bool_, self.counter[r], last)
-        for node in nodes if r.arg.extent > later else ():
-            self._copy(node, later, block, when)
+        if r.arg.extent > later:
+            following = self.build.add(self.counter[r], self.build.constant(later, dt.INDEX))
+            when = self._runs(r, following)
+            if when is None:
+                last = self.build.constant(r.arg.extent - later, dt.INDEX)
+                when = self.build.compute(Op.CMPLT, dt.bool_, self.counter[r], last)
+            for node in nodes:
+                self._copy(node, later, block, when)
         block.items.append(Commit())
+
+    def _runs(self, r: Node, iteration: Value) -> Value | None:
+        """Whether a loop that may end early comes to an iteration; None where it does not end."""
+        stop = self.stops.get(r)
+        return None if stop is None else self.build.compute(Op.CMPLT, dt.bool_, iteration, stop)
 
     def _copy(self, node: Node, number: int, block: Block, when: Value | None) -> None:
         """An item's part of filling one buffer of a STAGE."""

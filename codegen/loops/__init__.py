@@ -10,6 +10,10 @@ Files, in reading order:
   them.
 - ranges.py: Rewrites of loop variables: merge two into one, split one in parts, pad a reduction
   to vectors.
+- streaming.py: Reductions over one axis that need each other, in one pass over it: streaming
+  softmax.
+- stops.py: From which iteration on a loop changes nothing: where a comparison of indices hides the
+  rest.
 - summation.py: Long sums of floats are cut into blocks that are summed up apart, so that errors
   grow slowly.
 - packing.py: STAGE: copy an operand to scratch memory in a layout of its own, once, before the
@@ -36,5 +40,6 @@ once, for all blocks. `llvm_blocks.render_blocks` writes the function that runs 
 block of a chunk, in scratch memory of the chunk's own. Such kernels take no decisions as text,
 and checked computations have none. On the machine of docs/benchmarks.md attention forward takes
 about 10% less time by it, and no memory for scores (128 MiB at B=2, H=8, T=1024); a perceptron 0
-to 6%. No rescaling, as of streaming softmax, is needed: a row of scores fits.
+to 6%. No rescaling is needed there: a row of scores fits. On GPUs, where it does not, streaming.py
+rescales.
 """

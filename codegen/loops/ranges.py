@@ -49,6 +49,11 @@ def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
                      if r.arg.kind == "unroll" and r.arg.order[0] == own[0].arg.order[0]}
             loops = node.src[2 + len(own):]
             free[node] = ((free[a] | free[b]) - inner - frozenset(loops)) | frozenset(own)
+        elif node.op is Op.RUNNING:
+            free[node] = free[node.src[0]].union(
+                r for r in node.src[0].src[1:] if r.arg.kind == "reduce")
+        elif node.op is Op.RESCALED:
+            free[node] = free[node.src[0]]
         elif node.op is Op.STAGE:
             filled = 2 * node.arg.buffers
             free[node] = (empty.union(*(free[s] for s in node.src[:filled]))
@@ -422,6 +427,28 @@ _MASKED = {Op.LOAD: 2, Op.STORE: 3}
 """How many operands they have before a mask."""
 
 
+def _is_streamed(total: Node) -> bool:
+    """Whether it adds up products in a unit that changes: those are for tensor cores."""
+    return total.arg is Op.ADD and total.src[0].op is Op.MUL and any(
+        n.op is Op.RUNNING for n in toposort([total.src[0]]))
+
+
+def _without_factor(product: Node, zeros: Sequence[Node], inside: Node) -> Node | None:
+    """A product that is 0 where not `inside`, since one factor is 0 there and the other is made 0:
+    so it is a product still. None if neither factor is."""
+    for at, other in ((0, 1), (1, 0)):
+        zero = simplify(zeros[other])
+        if zero.op is Op.CONST and zero.value == 0:
+            factor = product.src[at]
+            casts = factor.op is Op.CAST
+            value = factor.src[0] if casts else factor
+            value = elementwise(Op.WHERE, inside, value, const(0, value.dtype))
+            sides = {at: make(Op.CAST, factor.dtype, (value,), factor.arg) if casts else value,
+                     other: product.src[other]}
+            return make(Op.MUL, product.dtype, (sides[0], sides[1]))
+    return None
+
+
 def _masked(sink: Node, ranges: frozenset[Node], inside: Node) -> Node:
     """Make what `ranges` do right where not `inside`.
 
@@ -443,7 +470,10 @@ def _masked(sink: Node, ranges: frozenset[Node], inside: Node) -> Node:
             assert spec is not None
             identity = const(spec(node.dtype), node.dtype)
             if simplify(zero[node.src[0]]) is not identity:
-                src = (elementwise(Op.WHERE, inside, src[0], identity), *src[1:])
+                factors = node.src[0].src if _is_streamed(node) else ()
+                value = _without_factor(src[0], [zero[f] for f in factors], inside) \
+                    if factors else None
+                src = (value or elementwise(Op.WHERE, inside, src[0], identity), *src[1:])
             done[node] = zero[node] = make(node.op, node.dtype, src, node.arg)
         else:
             done[node] = rebuild(node, src) if src else node

@@ -28,20 +28,24 @@ ONE_THREAD = Sharing()
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """A decision: `core` for the output ranges `row` and `column` and the reduction's `inner`."""
+    """A decision: `core` for the output ranges `row` and `column` and the reduction's `inner`. Of a
+    sum that is streamed, `under` is what the product is summed over that its rows are made of."""
 
     core: TensorCore
     row: Node
     column: Node
     inner: Node
+    under: Node | None = None
 
     def widths(self) -> dict[Node, int]:
         """How many steps of each range one instruction takes."""
-        return dict(zip((self.row, self.column, self.inner), self.core.shape, strict=True))
+        own = dict(zip((self.row, self.column, self.inner), self.core.shape, strict=True))
+        return own if self.under is None else {**own, self.under: self.core.shape[2]}
 
     def strides(self) -> dict[Node, int]:
         """Of the digits of an item's number in its warp."""
-        return {self.core.range(digit): stride for digit, stride in self.core.strides}
+        return {of(digit): stride for digit, stride in self.core.strides
+                for of in (self.core.range, self.core.passed)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from lazyten.codegen.numerics.half import lower_halves
 from lazyten.codegen.numerics.power import power
 from lazyten.codegen.numerics.sine import cos, sin
 from lazyten.codegen.numerics.transcendental import exp, exp2, log2
+from lazyten.codegen.targets.dialect import dialect_of
+from lazyten.codegen.targets.near import NEAR_EXP2
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, cast, rewrite
@@ -25,10 +27,14 @@ from lazyten.symbolic.bounds import bounds
 def decompose(stores: Sequence[Node], target: Target) -> list[Node]:
     """The same stores in simple ops, and in what a device does with 16-bit floats and float64."""
     wide = dt.float64 in target.dtypes
+    dialect = dialect_of(target.language)
+    is_near = dialect is not None and NEAR_EXP2 in dict(dialect.functions)
 
     def rule(node: Node) -> Node | None:
         if node.op in _WIDENED:
             return _WIDENED[node.op](*node.src, wide)
+        if node.op is Op.NEAR_EXP2 and not is_near:
+            return exp2(node.src[0])
         row = _ROWS.get(node.op)
         return None if row is None else row(node)
     return rewrite(lower_halves(stores, target.halves), rule)

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lazyten.codegen.gpu.gpu import grid_candidates
+from lazyten.codegen.gpu.gpu_stream import stream_candidates, streamed_loops
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.packing import Staged, packable_loads
 from lazyten.codegen.loops.ranges import merge_ranges
+from lazyten.codegen.loops.streaming import streams
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import ONE_THREAD, Decisions, Sharing
 from lazyten.codegen.optimize.decision_text import check, parse
@@ -40,6 +42,11 @@ def candidates(kernel: Kernel, target: Target) -> list[str]:
     or else near the model's and the model's favourites."""
     if held_values(kernel.outputs):
         return []  # there are decisions for each part
+    sink, given = streamed_loops(kernel, target), kernel.decisions
+    if streams(sink):
+        texts = list(map(str, stream_candidates(sink, target)))
+        own = texts[0] if given is None else str(parse(given.text, sink, target, given.where))
+        return [text for text in texts if text != own][:MOST]
     model, base = _own(kernel, target)
     near = sorted(_near(model, base), key=model.cycles)
     finished = [] if kernel.decisions else _far(model, model.sink, target)

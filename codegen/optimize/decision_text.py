@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NoReturn
 
+from lazyten.codegen.gpu.gpu_stream import stream_candidates
 from lazyten.codegen.loops.packing import Staged, local_loads, packable_loads
 from lazyten.codegen.loops.ranges import free_ranges, is_update, overlaps
 from lazyten.codegen.loops.reduction_blocking import is_carried
+from lazyten.codegen.loops.streaming import streams
 from lazyten.codegen.model.accesses import maskable
 from lazyten.codegen.model.decisions import Decisions, Sharing, Tensors, range_name
 from lazyten.codegen.model.loop_bodies import MOST_INSTANCES, Chosen
@@ -83,7 +85,7 @@ class _Reader:
         return replace(decisions, staged=(*decisions.staged, chosen))
 
     def tensors(self, part: Part) -> Tensors:
-        """tensor(i0, i1, r0.2: m16n8k16_f16)."""
+        """tensor(i0, i1, r0.2: m16n8k16_f16), and of what is streamed a fourth range."""
         if part.word not in TABLE:
             self.fail(part, f"there is no tensor core {part.word:.40}; "
                             f"there are {', '.join(TABLE)}")
@@ -118,6 +120,12 @@ _PARTS: dict[str, Callable[[_Reader, Decisions, Part], Decisions]] = {
 
 def check(decisions: Decisions, sink: Node, target: Target, where: str = "decisions") -> None:
     """ArgumentError, naming the part, unless a kernel can be written with these decisions."""
+    if streams(sink):
+        known = list(map(str, stream_candidates(sink, target)))
+        if str(decisions) not in known:
+            raise ArgumentError(f"{where}: {decisions}: this kernel runs in one pass, with one of "
+                                f"{len(known)} decisions, such as {known[0]}")
+        return
     free = free_ranges(sink)
     for part, message in _problems(decisions, sink, free, target):
         raise ArgumentError(f"{where}: {part}: {message}")

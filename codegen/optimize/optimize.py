@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lazyten.codegen.gpu.gpu import decide_grid
+from lazyten.codegen.gpu.gpu_stream import stream_candidates
 from lazyten.codegen.gpu.local_memory import (
     COPIES,
     array_sizes,
@@ -32,6 +33,7 @@ from lazyten.codegen.loops.ranges import (
     split_outputs,
     split_reduction,
 )
+from lazyten.codegen.loops.streaming import streams
 from lazyten.codegen.loops.summation import blocked_sums
 from lazyten.codegen.model.cpu_model import Model
 from lazyten.codegen.model.decisions import Decisions, Tensors, range_name
@@ -94,13 +96,19 @@ def parts_of_groups(sink: Node, decisions: Decisions) -> set[Node]:
 def tensors_of_groups(decisions: Decisions) -> Tensors | None:
     """What tensor cores multiply, with a group's part of the reduction in the place of it."""
     tensors, parts = decisions.tensor, dict(decisions.group)
-    if tensors is None or tensors.inner not in parts:
-        return tensors
-    return replace(tensors, inner=group_range(tensors.inner, parts[tensors.inner]))
+    if tensors is None:
+        return None
+
+    def part(r: Node) -> Node:
+        return group_range(r, parts[r]) if r in parts else r
+    under = tensors.under
+    return replace(tensors, inner=part(tensors.inner), under=None if under is None else part(under))
 
 
 def decide(sink: Node, target: Target, tf32: bool = False) -> Decisions:
     """All decisions for a kernel whose ranges are merged, and which may multiply in tf32."""
+    if streams(sink):
+        return stream_candidates(sink, target)[0]
     model = Model(sink, target, tf32)
     if target.work_group > 1:
         return decide_grid(model)
@@ -129,7 +137,12 @@ def apply(sink: Node, decisions: Decisions) -> Node:
 
     def step(r: Node) -> int:
         return unroll.get(r, 1) * local.get(r, 1) * lanes.get(r, 1)
-    sums = blocked_sums(sink, step, dict(decisions.block))
+    tensors = tensors_of_groups(decisions)
+    streamed = tensors is not None and tensors.under is not None
+    if tensors is not None and tensors.under is not None:  # nothing is left to loop over inside
+        unroll |= {r: r.arg.extent // tensors.core.shape[2]
+                   for r in (tensors.inner, tensors.under)}
+    sums = {} if streamed else blocked_sums(sink, step, dict(decisions.block))
     ranges = sorted({*lanes, *tile, *unroll, *local, *sums}, key=lambda r: r.arg.order)
     for r, size in decisions.block:
         sink, inner = block_reduction(sink, r, size)

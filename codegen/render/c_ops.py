@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lazyten.codegen.targets.dialect import Dialect
+from lazyten.codegen.targets.near import NEAR_EXP2
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
 
@@ -95,6 +96,9 @@ class Emitter(Protocol):
 
     def call(self, name: str, dtype: DType, lanes: int, *args: str) -> str:
         """A built-in function of operands of one type, lane by lane."""
+
+    def helper(self, name: str, *args: str) -> str:
+        """A call of one of the dialect's functions."""
 
     def to_vector(self, kind: str, x: str) -> str:
         """A vector converted to another type, of as many lanes."""
@@ -184,6 +188,14 @@ def _max(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     return f"({first} > {second}) ? {_chosen(out, dtype, a)} : {b}"
 
 
+def _greater(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+    return f"fmax({args[0]}, {args[1]})"
+
+
+def _near_exp2(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+    return out.helper(NEAR_EXP2, *args)
+
+
 def _where(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     condition, a, b = args
     if lanes > 1 and dtype.bits > 8:
@@ -245,5 +257,6 @@ ROWS: dict[Op, Row] = {
     Op.DIV: _infix("/"), Op.QUOTIENT: _truncating("/"), Op.REMAINDER: _truncating("%"),
     Op.FLOOR: _floor, Op.MAX: _max, Op.CMPLT: _less, Op.CMPNE: _unequal, Op.AND: _infix("&"),
     Op.OR: _infix("|"), Op.XOR: _infix("^"), Op.SHL: _infix("<<"), Op.SHR: _shift_right,
-    Op.WHERE: _where, Op.MULACC: _mulacc,
+    Op.WHERE: _where, Op.MULACC: _mulacc, Op.GREATER: _greater,
+    Op.NEAR_EXP2: _near_exp2,
 }

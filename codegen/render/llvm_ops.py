@@ -95,6 +95,11 @@ def _floor(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str
     return out.intrinsic(f"llvm.floor.{suffix(dtype, lanes)}", kind, (kind, args[0]))
 
 
+def _greater(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
+    kind = type_name(dtype, lanes)
+    return out.intrinsic(f"llvm.maxnum.{suffix(dtype, lanes)}", kind, *((kind, a) for a in args))
+
+
 def _remainder(out: Emitter, dtype: DType, lanes: int, args: tuple[str, ...]) -> str:
     found = remainder(dtype, lanes, out.fuses) if dtype in EXACT else None
     if found is None:
@@ -131,5 +136,5 @@ ROWS: dict[Op, Row] = {
     Op.CMPLT: _pick("fcmp olt", "icmp slt", "icmp ult"), Op.CMPNE: _pick("fcmp une", "icmp ne"),
     Op.AND: _pick("", "and"), Op.OR: _pick("", "or"), Op.XOR: _pick("", "xor"),
     Op.SHL: _pick("", "shl"), Op.SHR: _pick("", "ashr", "lshr"),
-    Op.WHERE: _where, Op.MULACC: _mulacc,
+    Op.WHERE: _where, Op.MULACC: _mulacc, Op.GREATER: _greater,
 }

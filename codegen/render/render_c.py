@@ -125,6 +125,10 @@ class _Renderer:
     def mulacc(self, a: str, b: str, c: str) -> str:
         return self.dialect.mulacc.format(a=a, b=b, c=c)
 
+    def helper(self, name: str, *args: str) -> str:
+        self.helpers.add(dict(self.dialect.functions)[name])
+        return f"{name}({', '.join(args)})"
+
     def call(self, name: str, dtype: DType, lanes: int, *args: str) -> str:
         """Where the dialect's built-in functions take fewer lanes, a vector of several calls."""
         part = min(lanes, self.dialect.call_lanes)
@@ -193,7 +197,8 @@ class _Renderer:
             self.line(f"{kind} {counter} = {self.dialect.group};")
             return "{"
         if not loop.parallel:
-            return f"for ({kind} {counter} = 0; {counter} < {loop.extent}; ++{counter}) {{"
+            stop = loop.extent if loop.stop is None else self.names[loop.stop]
+            return f"for ({kind} {counter} = 0; {counter} < {stop}; ++{counter}) {{"
         item, grain = self.dialect.item, self.function.grain
         if grain == 1:
             self.line(f"{kind} {counter} = {item};")
@@ -271,8 +276,7 @@ class _Renderer:
         if item.op is Op.BITCAST:
             return args[0]
         name = conversion(source, target) if item.op is Op.CAST else computation(item.op, target)
-        self.helpers.add(dict(self.dialect.functions)[name])
-        return f"{name}({', '.join(args)})"
+        return self.helper(name, *args)
 
     def _horizontal(self, item: Horizontal) -> str:
         name, dtype, lanes = self.names[item.source], item.source.dtype, item.source.lanes

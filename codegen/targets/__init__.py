@@ -13,6 +13,7 @@ Files, in reading order:
   for it.
 - cp_async.py: Copies to shared memory that go on while threads compute: PTX's cp.async, as
   functions.
+- near.py: Functions that a device computes by one instruction to fewer bits than the op table asks.
 - ldmatrix.py: Matrices of 8 rows of 16 bytes, read from shared memory by a warp: PTX's ldmatrix,
   as functions.
 - wgmma.py: Products that tensor cores take from shared memory, while threads go on: PTX's wgmma.

@@ -32,5 +32,5 @@ CUDA_COPIES = (
                                  'asm volatile("cp.async.commit_group;" ::: "memory");')),
     *((f"lazyten_wait_{n}", _function(
         f"wait_{n}", "", f'asm volatile("cp.async.wait_group {n};" ::: "memory");'))
-      for n in range(MOST_BUFFERS - 1)))
+      for n in range(MOST_BUFFERS)))
 """By name. They are left out under LAZYTEN_ON_CPU, where a test defines them."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from lazyten.codegen.targets.cp_async import CUDA_COPIES
 from lazyten.codegen.targets.ldmatrix import CUDA_MATRICES
 from lazyten.codegen.targets.native_half import CUDA_HALVES, OPENCL_HALVES
+from lazyten.codegen.targets.near import CUDA_NEAR
 from lazyten.codegen.targets.wgmma import CUDA_LOCAL_MATRICES
 
 
@@ -40,9 +41,9 @@ class Dialect:
     functions take; wider vectors are taken apart. guards_choices: whether integers are compared
     as unsigned ones whose sign bits are turned over, and it is hidden from the compiler that one
     of two is chosen which were compared. functions: names and definitions of what text calls for
-    16-bit floats, where a device has them (native_half.py), for copies that go on by themselves
-    (async_copy.py) and for matrices that a warp reads at once (ldmatrix.py), or that an instruction
-    reads by itself (wgmma.py), if there are such.
+    16-bit floats, where a device has them (native_half.py), for what it computes to fewer bits
+    (near.py), for copies that go on by themselves (cp_async.py) and for matrices that a warp reads
+    at once (ldmatrix.py), or that an instruction reads by itself (wgmma.py), if there are such.
     """
 
     name: str
@@ -145,7 +146,7 @@ CUDA = Dialect(
     vector="make_{kind}({elements})",
     lane_below="__shfl_down_sync({lanes}, {x}, {by})",
     lane="__shfl_sync({lanes}, {x}, {lane})",
-    functions=CUDA_HALVES + CUDA_COPIES + CUDA_MATRICES + CUDA_LOCAL_MATRICES)
+    functions=CUDA_HALVES + CUDA_NEAR + CUDA_COPIES + CUDA_MATRICES + CUDA_LOCAL_MATRICES)
 """CUDA C++ for NVRTC, without arithmetic on vectors, to be compiled with -fmad=false."""
 
 C = Dialect(

@@ -21,6 +21,9 @@ from lazyten.symbolic.simplify import simplify
 FRAGMENT = 1 << 22
 """What the orders of the ranges over fragments and over a warp's items begin with."""
 
+BEFORE, BEHIND = FRAGMENT - 1, FRAGMENT + 1
+"""The same for digits of results that are passed on: in the order in which the factor has them."""
+
 WGMMA_UNITS = 0.4
 """A column of 64 rows; the rows themselves take as long as 12 columns."""
 
@@ -91,9 +94,17 @@ class TensorCore:
 
     def range(self, digit: str) -> Node:
         """The range of a digit: 'local' for those of the item's number, or else 'unroll'."""
+        return self._range(digit, FRAGMENT)
+
+    def passed(self, digit: str) -> Node:
+        """The range of a digit of a result that is a factor of another product: its columns are
+        those of the reduction there. Of that the slowest digit counts results beside each other."""
+        return self._range(digit, BEFORE if digit == self.inner[0] else BEHIND)
+
+    def _range(self, digit: str, first: int) -> Node:
         names = [name for name, _ in self.sizes]
         kind = "local" if digit in dict(self.strides) else "unroll"
-        arg = Range((FRAGMENT, names.index(digit)), dict(self.sizes)[digit], kind)
+        arg = Range((first, names.index(digit)), dict(self.sizes)[digit], kind)
         return make(Op.RANGE, dt.INDEX, (), arg)
 
 

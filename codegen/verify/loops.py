@@ -68,7 +68,7 @@ def _verify_reductions(sink: Node, free: dict[Node, frozenset[Node]]) -> set[Nod
     below: dict[Node, frozenset[Node]] = {}
     none: frozenset[Node] = frozenset()
     for node in toposort([sink]):
-        parts = [below[s] for s in node.src if below[s]]
+        parts = [below[s] for s in _combined_sources(node) if below[s]]
         below[node] = parts[0].union(*parts[1:]) if parts else none
         own = bound_ranges(node)
         twice = {r for r in own if r in below[node] or own.count(r) > 1}
@@ -76,6 +76,13 @@ def _verify_reductions(sink: Node, free: dict[Node, frozenset[Node]]) -> set[Nod
             raise InternalError(f"{names(twice)} is combined twice:\n{dump([node])}")
         below[node] |= none.union(own) if own else none
     return {*below[sink]}
+
+
+def _combined_sources(node: Node) -> tuple[Node, ...]:
+    """Those whose reductions are done when a node is: what is RUNNING is in the middle of one."""
+    if node.op is Op.RUNNING:
+        return ()
+    return node.src[:1] if node.op is Op.RESCALED else node.src
 
 
 def _verify_lanes(sink: Node, free: dict[Node, frozenset[Node]]) -> None:

@@ -33,7 +33,7 @@ def is_taken(node: Node) -> bool:
 
 
 def apart(node: Node, is_taken: Callable[[Node], bool]) -> Node:
-    """The node itself, or a twin that is not taken; that of a LEAF, which is one alone, is an alias."""
+    """The node itself, or a twin that is not taken; that of a LEAF is an alias: there is one."""
     if not is_taken(node):
         return node
     if node.op is Op.LEAF:

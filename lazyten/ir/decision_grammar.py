@@ -107,10 +107,11 @@ def _parallel(part: Part, inside: str, fail: Fail) -> Part:
 
 
 def _tensor(part: Part, inside: str, fail: Fail) -> Part:
-    """Rows, columns and reduction, and a core, as in i0, i1, r0.2: m16n8k16_f16."""
+    """Rows, columns and reduction, and a core, as in i0, i1, r0.2: m16n8k16_f16. Of a streamed sum
+    the reduction of the product in its rows comes after its own."""
     names, _, core = inside.partition(":")
     ranges = [_range(name, fail) for name in names.split(",")]
-    if len(set(ranges)) != 3 or not re.fullmatch(r"\w+", core.strip()):
+    if not 3 <= len(set(ranges)) == len(ranges) <= 4 or not re.fullmatch(r"\w+", core.strip()):
         fail("write rows, columns, reduction and a tensor core, as in i0, i1, r0.2: m16n8k16_f16")
     return part._replace(ranges=tuple(ranges), word=core.strip())
 

@@ -125,12 +125,18 @@ class Op(metaclass=_Ops):
                                    # that it is filled, and of n - 1 iterations later
     MATRIX: ClassVar[Op]           # src: a, b, ranges of the result as in arg.c, range...; arg:
                                    # TensorCore; the sum of products of small matrices by a warp
+    RUNNING: ClassVar[Op]          # src: ACCUMULATE; arg: before; what it has combined so far, with
+                                   # this iteration of its loop, or `before` it
+    RESCALED: ClassVar[Op]         # src: sum, factor; a sum whose terms are in a unit that changes:
+                                   # each iteration multiplies what is there by the factor first
     SINK: ClassVar[Op]             # src: stores
 
     # INSTRUCTIONS: what machines have in place of IDIV and MOD; see division.py
     QUOTIENT: ClassVar[Op]         # of integers, truncated; not by 0, nor the least one by -1
     REMAINDER: ClassVar[Op]        # what that leaves, with the dividend's sign; C's fmod of floats
     FLOOR: ClassVar[Op]            # of floats
+    GREATER: ClassVar[Op]          # of floats: the other one where one is NaN, either of two zeros
+    NEAR_EXP2: ClassVar[Op]        # of float32: EXP2 but for 2**-21 of it; subnormal ones may be 0
 
 
 for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1):
@@ -147,8 +153,9 @@ SHARING_OPS = frozenset({Op.SHARD, Op.JOINED, Op.OWN})
 """Graph ops that say how ranks share values out."""
 COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
-                       Op.MATRIX, Op.SINK,
-                       Op.QUOTIENT, Op.REMAINDER, Op.FLOOR})
+                       Op.MATRIX, Op.RUNNING, Op.RESCALED, Op.SINK,
+                       Op.QUOTIENT, Op.REMAINDER, Op.FLOOR, Op.GREATER,
+                       Op.NEAR_EXP2})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both
 

@@ -10,14 +10,14 @@ Files, in reading order:
 - fusion.py: Which stored values one kernel computes together: kernels with several outputs.
 - tile_fusion.py: Which values a kernel holds a block of rows at a time instead of storing all of
   them.
+- streaming.py: Which kernels become one that a device runs in one pass over what they share:
+  attention.
 - split_reductions.py: Reductions with too few results to share become two: many partial results,
   then one of those.
 - offsets.py: Constant offsets of a kernel's inputs, moved from its expression to the pointers of
   its launch.
 - launches.py: Which kernels are launched together: small ones that need nothing of each other.
-- memory_order.py: The order of steps, where memory is large: what frees memory comes first.
-- memory.py: The memory planner: values of one schedule share memory where their lifetimes do not
-  overlap.
+- memory.py: Memory of a schedule: the order of steps where it is large, and which values share it.
 - deciding.py: Values that decide something: they must be the same bits wherever they are read.
 - draft.py: A graph on its way to a schedule: what the passes of schedule.py take and give.
 - choices.py: What a scheduler chose for a graph by its sizes, for graphs that differ in nothing but
@@ -60,6 +60,10 @@ rows). Devices say how many bytes a block may take (`Executor.block_bytes`); onl
 any. `steps.py` makes the kernels, with names that tell what they do and the sizes of their first
 output; equal expressions over equal inputs share one.
 
+`streaming.py` looks for a product of a softmax whose scores are products, and asks the device
+whether it runs the three kernels as one (`Executor.streams`). What nobody else reads of them is
+then never stored; what they read of indices alone, such as a causal mask, is computed in place.
+
 `offsets.py` first takes constant offsets out of the expressions: an input that is only read from
 some element on is an argument that starts there, so that the steps of a recurrent net, which read
 `x[:, t]`, are one kernel. What is cut from a computed value it cuts from the inputs, so that a
@@ -83,8 +87,8 @@ memory; code is found by kernel, as ever. Lines are those of the graph that is t
 with what is no text (a scan's body, a collective), checks or sizes that vary is scheduled each
 time.
 
-Where intermediate values take 16 MiB or more, memory_order.py runs what frees memory first, if
-that lowers the peak. `memory.py` lets values share blocks by lifetime, the largest first, and
+Where intermediate values take 16 MiB or more, `memory.py` runs what frees memory first, if
+that lowers the peak. It lets values share blocks by lifetime, the largest first, and
 live in the memory of outputs that are not written yet; in jitted functions also in that of a
 value which their kernel replaces. (That is worth 0 to 3% of the memory between kernels, as most
 such kernels are fused.) `explanation.py` prints all of it. `schedule.py` has the passes, from a

@@ -1,13 +1,14 @@
 """A graph on its way to a schedule: what the passes of schedule.py take and give."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
 from lazyten.ir.dtype import DType
 from lazyten.ir.inspection import dump, verify
+from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node
 from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.fusion import FusedKernel
@@ -21,13 +22,14 @@ class Limits(NamedTuple):
     offsets: whether a kernel may be launched on memory from a later byte on. block_bytes: what the
     values that a kernel holds may take, a block of them; 0 where it cannot hold any. items: see
     Executor. alignment: bytes; inputs that start at no multiple of it are `unaligned` in their
-    kernel.
+    kernel. streams: whether it runs a kernel in one pass, see Executor; None: none.
     """
 
     offsets: bool
     block_bytes: int
     items: int
     alignment: int
+    streams: Callable[[Kernel], bool] | None = None
 
 
 class Memory(NamedTuple):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node, toposort, unshaped
 from lazyten.schedule.choices import Choices, Unlike, choices_of, chosen
 from lazyten.schedule.cost import StoredValue, stored_values
@@ -20,11 +21,11 @@ from lazyten.schedule.deciding import in_several_places
 from lazyten.schedule.draft import Draft, Limits, Memory, describe, verify_draft
 from lazyten.schedule.fusion import FusedKernel, merge_kernels
 from lazyten.schedule.launches import Work, launches
-from lazyten.schedule.memory import Lifetime, share
-from lazyten.schedule.memory_order import Use, ordered
+from lazyten.schedule.memory import Lifetime, Use, ordered, share
 from lazyten.schedule.scans import CUTS, Sections, fits, without_scans
 from lazyten.schedule.split_reductions import split_reductions
 from lazyten.schedule.steps import Names, Repeat, Step, make_step
+from lazyten.schedule.streaming import in_one_pass
 from lazyten.schedule.tile_fusion import hold_blocks
 from lazyten.sharding.partition import partitioned
 from lazyten.storage.device import Argument
@@ -85,9 +86,11 @@ class Schedule:
 
 def schedule(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
              offsets: bool = True, block_bytes: int = 0, items: int = 0,
-             alignment: int = 1) -> Schedule:
+             alignment: int = 1,
+             streams: Callable[[Kernel], bool] | None = None) -> Schedule:
     """Steps that compute `roots`, whose leaves are BUFFER(Slot(i)) for input i, within `Limits`."""
-    return _in_sections(roots, inputs, Limits(offsets, block_bytes, items, alignment), _plain)
+    return _in_sections(roots, inputs, Limits(offsets, block_bytes, items, alignment, streams),
+                        _plain)
 
 
 def choose(roots: Sequence[Node], inputs: Sequence[tuple[DType, int]],
@@ -178,6 +181,27 @@ def _settle(draft: Draft) -> Draft:
     return DRIVER.run(TO_GROUPS, replace(draft, needed=(*draft.needed, *several)))
 
 
+def _one_pass(draft: Draft) -> Draft:
+    """Kernels that the device runs in one pass are one; what they made for each other is not
+    stored."""
+    streams = draft.limits.streams
+    nodes = {d.node: same[0].node for same in draft.stored.values() for d in same}
+    leaves = {same[0].node: number for number, same in enumerate(draft.stored.values())}
+
+    def runs(group: FusedKernel, inside: Collection[Node]) -> bool:
+        place = {n: leaves[first] + draft.inputs for n, first in nodes.items()
+                 if first not in inside}
+        assert streams is not None
+        return streams(make_step(group, place, Names(), draft.limits.offsets,
+                                 draft.limits.alignment, draft.loose).kernel)
+    kept = {nodes[n] for n in (*draft.roots, *draft.needed) if n in nodes}
+    groups = in_one_pass(draft.groups, lambda n: nodes.get(n, n), kept, runs)
+    gone = {unshaped(d.node) for g in draft.groups for d in g.stored} \
+        - {unshaped(d.node) for g in groups for d in g.stored}
+    return replace(draft, groups=tuple(groups),
+                   stored={n: same for n, same in draft.stored.items() if n not in gone})
+
+
 def _number(draft: Draft) -> Draft:
     """An array for each stored value; kernels of no elements are left out."""
     arrays = list(draft.arrays)
@@ -243,6 +267,7 @@ PASSES = (
     Pass("integers", lambda draft: moves_integers(draft.roots), _move_narrow_integers),
     Pass("split_reductions", always, _split_reductions),
     *TO_GROUPS,
+    Pass("one_pass", lambda draft: draft.limits.streams is not None, _one_pass),
     Pass("number", always, _number),
     Pass("hold", lambda draft: draft.limits.block_bytes > 0, _hold),
     Pass("build", always, _build),

@@ -161,6 +161,9 @@ class Executor(ABC):
     """How much of a value a kernel may hold at a time, where the kernels that make and read it run
     as one, a block of rows after the other; 0 where kernels cannot do that."""
 
+    has_streams = False
+    """Whether there are kernels that it `streams`."""
+
     alignment = 16
     """Bytes: where there are offsets, kernels differ, too, in which inputs start at no multiple of
     this."""
@@ -180,6 +183,11 @@ class Executor(ABC):
         """How many work items keep the device busy that share what they read in groups; 0 where
         there are no groups."""
         return 0
+
+    def streams(self, kernel: Kernel) -> bool:
+        """Whether it runs a kernel in one pass whose reductions need each other, and would
+        otherwise compute others inside of them again."""
+        return False
 
     @property
     def has_tf32(self) -> bool:

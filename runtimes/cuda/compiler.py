@@ -4,6 +4,8 @@ It needs neither a GPU nor a driver. The package nvidia-cuda-nvrtc has its libra
 """
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -19,6 +21,11 @@ except ImportError:
 
 OPTIONS = ("-fmad=false", "-default-device", "-std=c++17")
 """Floats are not contracted: what may be is written as fma."""
+KEEPS_INVERSIONS = 13050
+"""The first version whose assembler is not wrong about `x & ~i`, where a branch says that i is a
+constant: others take `x & i`, and the same for | and ^ (seen in 12.0 to 13.3)."""
+COMPARED = re.compile(r"\bsetp\.(?:eq|ne)\.[bsu]\d+\s+%p\d+, (%\w+),")
+INVERTED = re.compile(r"\bnot\.b\d+\s+%\w+, (%\w+);")
 WITH_OWN = (90,)
 """Architectures whose own instructions kernels use (wgmma.py): such code runs on no others."""
 
@@ -65,12 +72,23 @@ def architecture_for(device: int, name: str) -> int:
 
 def machine_code(source: str, architecture: int) -> bytes:
     """A program as a cubin. RefusedError has the compiler's log."""
-    return _compiled(source, f"sm_{own_name(architecture)}", "CUBIN")
+    target = f"-arch=sm_{own_name(architecture)}"
+    code, text = _compiled(source, [target], "CUBIN", "PTX")
+    if version() < KEEPS_INVERSIONS and may_lose_inversions(text.decode()):
+        code, = _compiled(source, [target, "--ptxas-options=-O0"], "CUBIN")
+    return code
+
+
+def may_lose_inversions(text: str) -> bool:
+    """Whether one of the functions of a PTX text inverts a register that it compares, too."""
+    return any(set(COMPARED.findall(body)) & set(INVERTED.findall(body))
+               for body in text.split(".entry ")[1:])
 
 
 def assembly(source: str, architecture: int) -> str:
     """A program as PTX."""
-    return _compiled(source, f"compute_{own_name(architecture)}", "PTX").rstrip(b"\0").decode()
+    text, = _compiled(source, [f"-arch=compute_{own_name(architecture)}"], "PTX")
+    return text.rstrip(b"\0").decode()
 
 
 def own_name(architecture: int) -> str:
@@ -78,15 +96,16 @@ def own_name(architecture: int) -> str:
     return f"{architecture}a" if architecture in WITH_OWN else str(architecture)
 
 
-def _compiled(source: str, architecture: str, kind: str) -> bytes:
+def _compiled(source: str, more: Sequence[str], *kinds: str) -> list[bytes]:
+    """What a program becomes, in each of these forms; `more` options than all have."""
     program = call("nvrtcCreateProgram", source.encode(), b"lazyten.cu", 0, [], [])
     try:
-        options = [option.encode() for option in (*OPTIONS, f"-arch={architecture}")]
+        options = [option.encode() for option in (*OPTIONS, *more)]
         try:
             call("nvrtcCompileProgram", program, len(options), options)
         except RefusedError as error:
             raise RefusedError(_filled("ProgramLog", program).rstrip(b"\0").decode()) from error
-        return _filled(kind, program)
+        return [_filled(kind, program) for kind in kinds]
     finally:
         call("nvrtcDestroyProgram", program)
 

@@ -90,6 +90,7 @@ class CudaRuntime(PooledRuntime[int]):
     """Device 'cuda', or 'cuda:1' and so on."""
 
     has_offsets = True
+    has_streams = True
     kind = "cuda"
 
     def __init__(self, index: int = 0) -> None:

@@ -43,7 +43,9 @@ def compiled(given: dict[str, str], computation: str) -> None:
         pipeline.generate(kernel, TARGETS[given["device"]])
     else:
         limits = dict(part.split("=") for part in given["device"].split())
-        schedule.schedule(outputs, inputs, **{name: int(n) for name, n in limits.items()})
+        numbers = {name: int(n) for name, n in limits.items() if name != "streams"}
+        streams = (lambda kernel: True) if "streams" in limits else None
+        schedule.schedule(outputs, inputs, **numbers, streams=streams)
 
 
 @pytest.mark.parametrize("name", [path.stem for path in FILES])

@@ -231,6 +231,40 @@ def test_nvrtc_makes_machine_code_and_assembly(gpu: int) -> None:
         cuda_compiler.machine_code(BAD.source, architecture)
 
 
+PTX = """.visible .entry first(.param .u64 first_param_0) {{
+    setp.ne.s32 %p1, %r7, 5;
+    @%p1 bra $L__BB0_3;
+    not.b32 %r8, %r{0};
+}}
+.visible .entry second(.param .u64 second_param_0) {{
+    not.b32 %r1, %r9;
+}}"""
+
+
+@pytest.mark.parametrize(("inverted", "is_lost"), [(7, True), (9, False), (77, False)])
+def test_a_register_that_is_compared_and_inverted_is_seen(inverted: int, is_lost: bool) -> None:
+    from lazyten.runtimes.cuda.compiler import may_lose_inversions
+    assert may_lose_inversions(PTX.format(inverted)) is is_lost
+
+
+@pytest.mark.parametrize(("version", "inverted", "options"), [
+    (13030, 7, [(), ("--ptxas-options=-O0",)]), (13030, 9, [()]), (13050, 7, [()])])
+def test_what_an_assembler_would_get_wrong_is_not_optimized(
+        version: int, inverted: int, options: list[tuple[str, ...]],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    from lazyten.runtimes.cuda import compiler as cuda_compiler
+    asked: list[tuple[str, ...]] = []
+
+    def compiled(source: str, more: list[str], *kinds: str) -> list[bytes]:
+        asked.append(tuple(more[1:]))
+        results = {"CUBIN": str(len(asked)).encode(), "PTX": PTX.format(inverted).encode()}
+        return [results[kind] for kind in kinds]
+    monkeypatch.setattr(cuda_compiler, "_compiled", compiled)
+    monkeypatch.setattr(cuda_compiler, "version", lambda: version)
+    assert cuda_compiler.machine_code("", 90) == str(len(options)).encode()
+    assert asked == options
+
+
 @needs_nvrtc
 def test_code_is_for_the_gpu_or_an_older_one_of_its_kind() -> None:
     from lazyten.runtimes.cuda.compiler import architecture_for

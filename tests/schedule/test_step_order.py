@@ -6,8 +6,8 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazyten.schedule import memory_order
-from lazyten.schedule.memory_order import Use, ordered
+from lazyten.schedule import memory
+from lazyten.schedule.memory import Use, ordered
 
 
 @st.composite
@@ -29,17 +29,17 @@ def graphs(draw: st.DrawFn) -> tuple[list[Use], list[int], frozenset[int]]:
 def test_every_step_comes_once_after_what_it_reads_and_the_peak_is_no_higher(
         graph: tuple[list[Use], list[int], frozenset[int]]) -> None:
     uses, sizes, kept = graph
-    with mock.patch.object(memory_order, "LARGE", 0):
+    with mock.patch.object(memory, "LARGE", 0):
         order = ordered(uses, sizes, kept)
     assert sorted(order) == list(range(len(uses)))
-    greedy = memory_order._greedy(uses, sizes, kept)
+    greedy = memory._greedy(uses, sizes, kept)
     for found in (order, greedy):
         written = {a for use in uses for a in use.writes}
         for number in found:
             assert not written.intersection(uses[number].reads)
             written.difference_update(uses[number].writes)
-    peak = memory_order._peak(uses, order, sizes, kept)
-    assert peak <= memory_order._peak(uses, list(range(len(uses))), sizes, kept)
+    peak = memory._peak(uses, order, sizes, kept)
+    assert peak <= memory._peak(uses, list(range(len(uses))), sizes, kept)
 
 
 def test_small_graphs_keep_their_order() -> None:
@@ -48,6 +48,6 @@ def test_small_graphs_keep_their_order() -> None:
 
 
 def test_of_two_chains_one_is_finished_first() -> None:
-    big, small = memory_order.LARGE, 8
+    big, small = memory.LARGE, 8
     uses = [Use((1,), (0,)), Use((2,), (0,)), Use((3,), (1,)), Use((4,), (2,))]
     assert ordered(uses, [small, big, big, small, small], frozenset({0, 3, 4})) == [0, 2, 1, 3]

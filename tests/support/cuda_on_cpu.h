@@ -3,6 +3,7 @@
 #pragma once
 #define LAZYTEN_ON_CPU 1
 
+#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -193,6 +194,7 @@ void wait_for_copies(unsigned pending);
 #define lazyten_wait_0() cuda_on_cpu::wait_for_copies(0)
 #define lazyten_wait_1() cuda_on_cpu::wait_for_copies(1)
 #define lazyten_wait_2() cuda_on_cpu::wait_for_copies(2)
+#define lazyten_wait_3() cuda_on_cpu::wait_for_copies(3)
 
 // ---- half arithmetic -------------------------------------------------------------------------------
 
@@ -230,12 +232,16 @@ static inline float lazyten_from_f16(unsigned short x) { return cuda_on_cpu::fro
 
 // ---- built-in functions and types ------------------------------------------------------------------
 
-using std::copysign, std::fabs, std::floor, std::fma, std::fmod, std::max, std::min, std::sqrt;
+using std::copysign, std::exp2, std::fabs, std::floor, std::fma, std::fmod, std::max, std::min, std::sqrt;
 
 template <class To, class From>
 static inline To bits_as(From x) { To y; static_assert(sizeof x == sizeof y); memcpy(&y, &x, sizeof y); return y; }
 static inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
 static inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
+static inline float lazyten_near_exp2(float x) {  // a last place off, and no subnormal numbers
+  float near = exp2(x);
+  return near != near || near > FLT_MAX ? near : near < FLT_MIN ? 0 : __uint_as_float(__float_as_uint(near) & ~1u);
+}
 static inline float __int_as_float(int x) { return bits_as<float>(x); }
 static inline int __float_as_int(float x) { return bits_as<int>(x); }
 static inline double __longlong_as_double(long long x) { return bits_as<double>(x); }

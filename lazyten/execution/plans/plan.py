@@ -112,7 +112,7 @@ def limits_of(options: Options) -> Limits:
     runs, plain = executor(options.device), not options.checks
     holds = plain and options.known is None
     return Limits(runs.has_offsets and plain, runs.block_bytes if holds else 0, runs.items,
-                  runs.alignment)
+                  runs.alignment, runs.streams if holds and runs.has_streams else None)
 
 
 def programs_of(made: Schedule, options: Options) -> tuple[Program, ...]:

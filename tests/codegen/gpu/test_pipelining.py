@@ -114,6 +114,22 @@ def test_each_wait_and_barrier_of_the_loop_is_needed(driver: object, buffers: in
     assert not is_right(made.source.replace(wait, f"lazyten_wait_{buffers - 1}();"))
 
 
+@needs_compiler
+@pytest.mark.parametrize(("depth", "buffers"), [(32, 2), (48, 3), (40, 3), (32, 4)])
+def test_what_has_a_buffer_for_each_part_is_copied_before_the_loop(
+        driver: object, depth: int, buffers: int) -> None:
+    text = (f"tile(i0:2, i1:2) local(i0:8, i1:8) group(r0.2:16) {BOTH.format(n=buffers)} "
+            "parallel(i0*i1:1)")
+    made = generate(replace(product(dt.float32, 32, 32, depth), decisions=Given(text)), ASYNC)
+    before, loop = made.source.split("for (", 1)
+    assert "lazyten_copy" in before and "lazyten_copy" not in loop
+    a, b = (np.random.default_rng(n).integers(-2, 3, s).astype(np.float32)
+            for n, s in ((1, (32, depth)), (2, (depth, 32))))
+    program = Program(driver, "\n".join([*made.declares, made.source]), f"kernel_{made.name}")
+    for out in results(program, np.zeros((32, 32), np.float32), [a, b], made.groups[0], 4):
+        np.testing.assert_array_equal(out, a @ b)
+
+
 def test_aligned_neighbours_are_one_copy_of_16_bytes() -> None:
     text = ("tensor(i0, i1, r0.2: m16n8k16_f16) tile(i0:2, i1:2) local(i0:2, i1:2) group(r0.2:32) "
             + BOTH.format(n=2) + " parallel(i0*i1:1)")
