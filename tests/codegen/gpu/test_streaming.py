@@ -240,13 +240,15 @@ def test_a_pass_ends_behind_what_a_group_sees(mask: str, ends: bool) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(("rows", "keys"), [(70, 200), (130, 64)])
 @pytest.mark.parametrize("mask", slow_but(list(HIDDEN), "causal"))
-def test_what_a_pass_leaves_out_has_no_weight(mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_pass_leaves_out_has_no_weight(mask: str, rows: int, keys: int,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_stream, "pays", lambda sink, target: streams(sink))
     rng = np.random.default_rng(8)
-    arrays = inputs(rng, 70, 200, 16, 8, lt.float16, cuda_on_cpu.NAME)
-    result = masked(*arrays, HIDDEN[mask](*positions(70, 200, cuda_on_cpu.NAME)))
-    hidden = HIDDEN[mask](*positions(70, 200, "cpu")).numpy()
+    arrays = inputs(rng, rows, keys, 16, 8, lt.float16, cuda_on_cpu.NAME)
+    result = masked(*arrays, HIDDEN[mask](*positions(rows, keys, cuda_on_cpu.NAME)))
+    hidden = HIDDEN[mask](*positions(rows, keys, "cpu")).numpy()
     assert_near(result, expected(*wide(*arrays), hidden, 0.25), lt.float16)
 
 
