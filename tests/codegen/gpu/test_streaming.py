@@ -133,15 +133,18 @@ def test_what_is_not_finite_is_where_three_passes_have_it() -> None:
 
 
 @needs_compiler
-def test_a_row_of_which_nothing_is_seen_is_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_divided", [True, False])
+def test_a_row_of_which_nothing_is_seen_is_nan(is_divided: bool,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody chooses 0 for it."""
     monkeypatch.setattr(gpu_stream, "pays", lambda sink, target: streams(sink))
     q, k, v = inputs(np.random.default_rng(6), 48, 64, 16, 8, lt.float16, cuda_on_cpu.NAME)
     row, key = positions(48, 64, cuda_on_cpu.NAME)
     hidden = (row == 5) | (key > row + 3)
     scores = lt.where(hidden, -math.inf, (q.float() @ k.float().transpose(-1, -2)) * 0.25)
-    result = scores.softmax(-1).half() @ v
-    del scores
+    weights = scores.softmax(-1) if is_divided else (scores - scores.amax(-1, keepdim=True)).exp()
+    result = weights.half() @ v
+    del scores, weights
     found = result.to(lt.float32).numpy()
     assert np.isnan(found[:, 5]).all() and np.isfinite(np.delete(found, 5, 1)).all()
 
