@@ -132,6 +132,23 @@ def test_what_is_not_finite_is_where_three_passes_have_it() -> None:
     np.testing.assert_allclose(found[finite], wanted[finite], rtol=2e-3, atol=2e-3)
 
 
+@needs_compiler
+@pytest.mark.parametrize("is_divided", [True, False])
+def test_a_row_of_which_nothing_is_seen_is_nan(is_divided: bool,
+                                               monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody chooses 0 for it."""
+    monkeypatch.setattr(gpu_stream, "pays", lambda sink, target: streams(sink))
+    q, k, v = inputs(np.random.default_rng(6), 48, 64, 16, 8, lt.float16, cuda_on_cpu.NAME)
+    row, key = positions(48, 64, cuda_on_cpu.NAME)
+    hidden = (row == 5) | (key > row + 3)
+    scores = lt.where(hidden, -math.inf, (q.float() @ k.float().transpose(-1, -2)) * 0.25)
+    weights = scores.softmax(-1) if is_divided else (scores - scores.amax(-1, keepdim=True)).exp()
+    result = weights.half() @ v
+    del scores, weights
+    found = result.to(lt.float32).numpy()
+    assert np.isnan(found[:, 5]).all() and np.isfinite(np.delete(found, 5, 1)).all()
+
+
 # ---- what is streamed ----------------------------------------------------------------------------
 
 def test_what_others_read_is_stored() -> None:
@@ -226,13 +243,15 @@ def test_a_pass_ends_behind_what_a_group_sees(mask: str, ends: bool) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize(("rows", "keys"), [(70, 200), (130, 64)])
 @pytest.mark.parametrize("mask", slow_but(list(HIDDEN), "causal"))
-def test_what_a_pass_leaves_out_has_no_weight(mask: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_pass_leaves_out_has_no_weight(mask: str, rows: int, keys: int,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_stream, "pays", lambda sink, target: streams(sink))
     rng = np.random.default_rng(8)
-    arrays = inputs(rng, 70, 200, 16, 8, lt.float16, cuda_on_cpu.NAME)
-    result = masked(*arrays, HIDDEN[mask](*positions(70, 200, cuda_on_cpu.NAME)))
-    hidden = HIDDEN[mask](*positions(70, 200, "cpu")).numpy()
+    arrays = inputs(rng, rows, keys, 16, 8, lt.float16, cuda_on_cpu.NAME)
+    result = masked(*arrays, HIDDEN[mask](*positions(rows, keys, cuda_on_cpu.NAME)))
+    hidden = HIDDEN[mask](*positions(rows, keys, "cpu")).numpy()
     assert_near(result, expected(*wide(*arrays), hidden, 0.25), lt.float16)
 
 
