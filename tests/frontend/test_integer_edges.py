@@ -49,5 +49,5 @@ def test_numbers_of_all_lengths_have_the_greatest_divisors_that_numpy_finds(dtyp
 def test_an_exponent_that_the_type_does_not_hold_is_refused(dtype: dt.DType, number: int) -> None:
     x = lt.tensor([1, 2, 3], dtype=dtype)
     for power in (lambda: x ** number, lambda: x.pow(number), lambda: x.pow_(number)):
-        with pytest.raises(lt.ArgumentError, match="does not fit"):
+        with pytest.raises(lt.ArgumentError, match="does not fit" if number > 0 else "negative powers"):
             power()
