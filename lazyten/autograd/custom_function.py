@@ -79,7 +79,8 @@ class Function:
         if named:
             raise ArgumentError(f"{cls.__name__}.apply: {', '.join(named)} by name; give arguments "
                                 f"in order")
-        _refuse_sparse(cls, "argument", [a for a in args if is_sparse(a) and a.requires_grad])
+        _refuse_sparse(cls, "argument", [
+            a for a in args if isinstance(a, Tensor) and is_sparse(a) and a.requires_grad])
         ctx = FunctionContext(args)
         flows = is_grad_enabled() and any(ctx.needs_input_grad)
         before = [(a, kept(in_floats(a)._storage))
@@ -161,7 +162,8 @@ def _attach_written(function: type[Function], ctx: FunctionContext, args: tuple[
 def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
             outputs: list[Any]) -> None:
     """Give backward() as their gradient to the outputs of a call."""
-    _refuse_sparse(function, "result", [t for t in outputs if is_sparse(t)])
+    _refuse_sparse(function, "result", [
+        t for t in outputs if isinstance(t, Tensor) and is_sparse(t)])
     inputs = [in_floats(a) for a in args if _is_dense(a)]
     kinds = tuple(map(_kind_of, outputs))
     wanted = {number: in_floats(t) for number, t in enumerate(outputs) if isinstance(t, Tensor)

@@ -117,12 +117,13 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every choice of one element from each of these vectors, as rows."""
-    for x in tensors:
+    vectors = _tensors(tensors, "cartesian_prod")
+    for x in vectors:
         if x.ndim != 1:
             raise ShapeError(f"cartesian_prod of shape {x.shape}: give vectors")
-    if len(tensors) == 1:
-        return tensors[0]
-    return stack([grid.reshape(-1) for grid in meshgrid(*tensors)], 1)
+    if len(vectors) == 1:
+        return vectors[0]
+    return stack([grid.reshape(-1) for grid in meshgrid(*vectors)], 1)
 
 
 @takes_tensors

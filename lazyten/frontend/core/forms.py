@@ -121,10 +121,11 @@ class Sparse(Parted):
     __slots__ = ()
 
 
-def is_sparse(x: object) -> bool:
-    """Whether an argument is, or has in it, a sparse tensor."""
+def is_sparse(x: object, within: tuple[int, ...] = ()) -> bool:
+    """Whether an argument is, or has in it, a sparse tensor. within: the ids of the lists that it
+    is in, one of which it may be."""
     if isinstance(x, list | tuple):
-        return any(map(is_sparse, x))
+        return id(x) not in within and any(is_sparse(item, (*within, id(x))) for item in x)
     return isinstance(x, Sparse)
 
 
