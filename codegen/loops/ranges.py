@@ -470,9 +470,8 @@ def _masked(sink: Node, ranges: frozenset[Node], inside: Node) -> Node:
             assert spec is not None
             identity = const(spec(node.dtype), node.dtype)
             if simplify(zero[node.src[0]]) is not identity:
-                factors = node.src[0].src if _is_streamed(node) else ()
-                value = _without_factor(src[0], [zero[f] for f in factors], inside) \
-                    if factors else None
+                value = _without_factor(src[0], [zero[f] for f in node.src[0].src], inside) \
+                    if _is_streamed(node) else None
                 src = (value or elementwise(Op.WHERE, inside, src[0], identity), *src[1:])
             done[node] = zero[node] = make(node.op, node.dtype, src, node.arg)
         else:

@@ -138,11 +138,12 @@ def apply(sink: Node, decisions: Decisions) -> Node:
     def step(r: Node) -> int:
         return unroll.get(r, 1) * local.get(r, 1) * lanes.get(r, 1)
     tensors = tensors_of_groups(decisions)
-    streamed = tensors is not None and tensors.under is not None
     if tensors is not None and tensors.under is not None:  # nothing is left to loop over inside
         unroll |= {r: r.arg.extent // tensors.core.shape[2]
                    for r in (tensors.inner, tensors.under)}
-    sums = {} if streamed else blocked_sums(sink, step, dict(decisions.block))
+        sums = {}
+    else:
+        sums = blocked_sums(sink, step, dict(decisions.block))
     ranges = sorted({*lanes, *tile, *unroll, *local, *sums}, key=lambda r: r.arg.order)
     for r, size in decisions.block:
         sink, inner = block_reduction(sink, r, size)

@@ -29,7 +29,7 @@ time."""
 class Place:
     """Where a name is looked up, and assigned. Equal for the same name in the same holder."""
 
-    holder: Any  # a dict, a cell, or a function, for its defaults
+    holder: Any  # a dict, a cell, or a function, for its code and defaults
     name: str
 
     def __eq__(self, other: object) -> bool:
