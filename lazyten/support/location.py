@@ -44,8 +44,14 @@ def is_ours(name: str, file: str) -> bool:
 
 
 def is_our_class(kind: type) -> bool:
-    """Whether a class is of lazyten, by PyTorch's name, too: as `lazyten run` has Tensor show."""
-    return kind.__module__.partition(".")[0] in ("lazyten", "torch")
+    """Whether a class is of lazyten, by PyTorch's name, too: as `lazyten run` has Tensor show. A
+    class of PyTorch itself is none: none of its bases is."""
+    return _root(kind) == "lazyten" or _root(kind) == "torch" and any(
+        _root(base) == "lazyten" for base in kind.__mro__)
+
+
+def _root(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 def is_found_by_name(thing: Any) -> bool:

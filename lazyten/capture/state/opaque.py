@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.support.location import is_our_class
+
 _LASTING = (
     bool, int, float, complex, str, bytes, range, slice, type, type(None), type(...),
     type(NotImplemented), types.FunctionType, types.MethodType, types.ModuleType, types.CodeType,
@@ -46,7 +48,7 @@ SHOWN = (types.SimpleNamespace, argparse.Namespace)
 def is_opaque(value: Any) -> bool:
     """Whether what this does may differ from call to call though nothing of it is seen to."""
     kind = type(value)
-    module = kind.__module__.partition(".")[0]
+    module = "lazyten" if is_our_class(kind) else kind.__module__.partition(".")[0]
     if isinstance(value, types.BuiltinFunctionType):  # a method of what it is bound to
         owner = value.__self__
         return owner is not None and not isinstance(owner, types.ModuleType | type)
