@@ -72,6 +72,15 @@ def test_ranks_may_have_the_same_stages_besides() -> None:
 
 
 @needs_mpi
+def test_ranks_with_the_same_stages_may_have_parts_of_parameters() -> None:
+    """Whose gradients are shared out once a step."""
+    specs = [{**spec, "replicas": 2, "frozen": 0, "count": 3, "model": "mlp", "replica": replica}
+             for spec, replica in ((NAMED[1], "unit"), (NAMED[2], "unit"), (NAMED[2], "class"),
+                                   ({**CHUNKED[2], "jit": False}, "class"))]
+    assert printed(4, "pipelines:equal", specs).count("done") == 4
+
+
+@needs_mpi
 @pytest.mark.parametrize("program", ["memory", "scaled", "refused"])
 def test_what_pipelines_promise_holds(program: str) -> None:
     assert printed(2, f"pipelines:{program}").count("done") == 2

@@ -15,6 +15,7 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten import nn
+from lazyten.distributed.fsdp import FullyShardedDataParallel
 from lazyten.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
@@ -22,6 +23,7 @@ from lazyten.distributed.pipelining import (
     ScheduleInterleaved1F1B,
     ScheduleLoopedBFS,
 )
+from rank_programs.fsdp_class import counted
 from rank_programs.refusals import refuse
 from rank_programs.tensor_parallel import VOCABULARY, WIDTH, Block
 
@@ -29,6 +31,11 @@ Spec = dict[str, Any]
 SCHEDULES: dict[str, Any] = {
     "gpipe": ScheduleGPipe, "1f1b": Schedule1F1B, "bfs": ScheduleLoopedBFS,
     "interleaved": ScheduleInterleaved1F1B}
+REPLICAS: dict[str, Callable[[nn.Module, dist.DeviceMesh], nn.Module]] = {
+    "whole": lambda layer, mesh: nn.parallel.DistributedDataParallel(
+        layer, process_group=mesh.get_group()),
+    "unit": lambda layer, mesh: nn.parallel.fully_shard(layer, mesh=mesh),
+    "class": lambda layer, mesh: FullyShardedDataParallel(layer, mesh.get_group())}
 LIMIT = 2.0
 
 
@@ -100,8 +107,8 @@ def _equal(spec: Spec, mesh: dist.DeviceMesh) -> None:
     mine = layers[number::size]
     own: Any = nn.ModuleList(copy.deepcopy(mine))
     if spec.get("replicas", 1) > 1:
-        own = nn.ModuleList([nn.parallel.DistributedDataParallel(
-            layer, process_group=mesh.get_group("dp")) for layer in own])
+        own = nn.ModuleList([REPLICAS[spec.get("replica", "whole")](layer, mesh["dp"])
+                             for layer in own])
     stages = [PipelineStage(module, number + i * size, size * chunks, group=mesh.get_group("pp"))
               for i, module in enumerate(own)]
     of = stages[0] if spec["schedule"] in ("gpipe", "1f1b") else stages
@@ -122,13 +129,16 @@ def _equal(spec: Spec, mesh: dist.DeviceMesh) -> None:
         loss.backward()
         return [loss.detach(), output.detach()]
 
-    found = _train(spec, own, parts)
+    with counted() as kinds:
+        found = _train(spec, own, parts)
+    assert kinds.count("reduce_scatter") == (3 * chunks if spec.get("replica") else 0), spec
     wanted = _train(spec, nn.ModuleList(layers), at_once)
     if is_last and spec.get("replicas", 1) == 1:
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10, err_msg=str(spec))
     for p, q in zip(own.parameters(), nn.ModuleList(mine).parameters(), strict=True):
-        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-7, atol=1e-9,
+        whole = p.full_tensor() if isinstance(p, nn.parallel.ShardedParameter) else p
+        np.testing.assert_allclose(whole.detach().numpy(), q.detach().numpy(), rtol=1e-7, atol=1e-9,
                                    err_msg=str(spec))
     x, y = _batch(spec, np.random.default_rng(9))
     losses: list[lt.Tensor] = []
