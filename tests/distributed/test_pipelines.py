@@ -60,8 +60,8 @@ def test_several_stages_a_rank_learn_as_one_process_does(size: int) -> None:
 def test_random_stages_learn_as_one_process_does(
         found: list[tuple[dict[str, Any], tuple[str, int]]]) -> None:
     specs = [{**spec, "schedule": schedule, "chunks": chunks} for spec, (schedule, chunks) in found]
-    for size in (2, 4):
-        assert printed(size, "pipelines:equal", specs).count("done") == size
+    for size, some in ((2, specs[:4]), (4, specs[4:])):
+        assert printed(size, "pipelines:equal", some).count("done") == size
 
 
 @needs_mpi
