@@ -96,7 +96,7 @@ class Unit(tracing.TellsTraces):
     def __init__(self, module: Module, group: Group, ignored: Iterable[Parameter],
                  reshards: bool, types: MixedPrecisionPolicy) -> None:
         self.group, self.reshards, self.types = group, reshards, types
-        self.held_in: ref[tracing.Observer] | None = None  # the last trace with a forward() so
+        self.held_in: ref[tracing.Observer] | None = None  # the last trace that does not sync
         self.places: list[tuple[dict[str, Any], str, ShardedParameter]] = []
         left_out = {id(p) for p in ignored}
         found = [(owner._parameters, name, p) for owner in module.modules()
