@@ -96,9 +96,9 @@ test-torch: $(TORCH)
 	$(PYTEST) -m torch $(ARGS)
 
 # What `make test` skips where MPI is not installed. Each test has two or four processes, which wait
-# a third of the time; those of a file run other tests of it, too.
+# a third of the time, so three tests for two cores; those of a file run other tests of it, too.
 test-distributed: $(MPI)
-	$(PYTHON_OF_TESTS) -m pytest -q --durations=10 -n $(WORKERS) --dist loadfile \
+	$(PYTHON_OF_TESTS) -m pytest -q --durations=10 -n $$(( $(WORKERS) * 3 / 2 )) --dist loadfile \
 	    tests/distributed $(ARGS)
 
 # A test that runs for minutes is no hang here.

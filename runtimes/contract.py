@@ -321,10 +321,15 @@ def refusal(compiler: str, kernel: Generated, source: str, suffix: str,
             error: Exception) -> CompileError:
     """The error for a kernel that a compiler refuses; its source is kept in a file for reports."""
     import tempfile
-    with tempfile.NamedTemporaryFile("w", prefix="lazyten-", suffix=suffix, delete=False) as kept:
-        kept.write(source)
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf8", prefix="lazyten-", suffix=suffix,
+                                         delete=False) as kept:
+            kept.write(source)
+        place = f"is in {kept.name}"
+    except OSError as unkept:
+        place = f"could not be kept ({unkept.strerror})"
     return CompileError(f"{compiler} refuses kernel {kernel.name} (from {kernel.where}); its "
-                        f"source is in {kept.name}: {str(error).strip()}")
+                        f"source {place}: {str(error).strip()}")
 
 
 def with_distinct_names(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -113,6 +113,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
+def on_each_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New tensors of a test are on each device in turn."""
+    monkeypatch.setenv("DEVICE", device)
+
+
+@pytest.fixture
 def interpreting_as_users_do(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Graphs that come once are interpreted, and none is known from another test."""
     monkeypatch.delenv("LAZYTEN_INTERPRET")

@@ -10,8 +10,6 @@ iterations first to last of the parallel loop, and `@name` has the runtime's
 """
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lazyten.codegen.instructions.aliasing import copied, updated
 from lazyten.codegen.instructions.instructions import (
     Address,
@@ -225,6 +223,15 @@ class _Renderer(Loads):
 
     # ---- stores ----
 
+    def _store(self, item: Store) -> None:
+        base = None if item.address.base is None else self.names[item.address.base]
+        if item.value.lanes > 1:
+            self._store_vector(item, base)
+        elif item.mask is not None:
+            self._branch(item, item.mask)
+        else:
+            self._store_element(item, base)
+
     def _branch(self, item: Store, mask: Value) -> None:
         """A scalar store with a mask: what is masked off is mostly past some end, so processors
         foretell which it is, where a choice of what to store would wait for what is there."""
@@ -232,12 +239,7 @@ class _Renderer(Loads):
         there, done, outside = f"there{self.count}", f"done{self.count}", self.bases
         self.lines += [f"  br i1 {self.names[mask]}, label %{there}, label %{done}", f"{there}:"]
         self.bases, base = {}, item.address.base
-        known = None if base is None else self.names[base]
-        if base is not None:
-            self.names[base] = self._where_true(base, mask)
-        self._store(replace(item, mask=None))
-        if base is not None and known is not None:
-            self.names[base] = known
+        self._store_element(item, None if base is None else self._where_true(base, mask))
         self._close_bases()
         self.lines += [f"  br label %{done}", f"{done}:"]
         self.label, self.bases = done, outside
@@ -252,34 +254,32 @@ class _Renderer(Loads):
             return self.names[value]
         return ROWS[made.op](self, value.dtype, 1, parts)
 
-    def _updated(self, item: Store, combiner: Op) -> str:
-        """What a scalar store with a combiner leaves in memory."""
+    def _store_element(self, item: Store, base: str | None) -> None:
+        """A scalar store, whatever its mask says, at an address whose base is this."""
         address, dtype, name = item.address, item.value.dtype, self.names[item.value]
-        base = None if address.base is None else self.names[address.base]
-        there = self._element(dtype, self._pointer(dtype, address, base, address.offset))
-        return ROWS[combiner](self, dtype, 1, (there, name))
+        if item.combiner is not None:
+            there = self._element(dtype, self._pointer(dtype, address, base, address.offset))
+            name = ROWS[item.combiner](self, dtype, 1, (there, name))
+        if dtype.kind == "b":
+            name = convert(self, dt.bool_, dt.uint8, 1, name)
+        pointer = self._pointer(dtype, address, base, address.offset)
+        self.lines.append(f"  store {memory_type(dtype)} {name}, ptr {pointer}, "
+                          f"align {dtype.itemsize}")
 
-    def _store(self, item: Store) -> None:
+    def _store_vector(self, item: Store, base: str | None) -> None:
         value, address = item.value, item.address
         dtype, lanes, name = value.dtype, value.lanes, self.names[value]
-        if item.mask is not None and lanes == 1:
-            self._branch(item, item.mask)
-            return
         mask = None if item.mask is None else self.names[item.mask]
-        if item.combiner is not None and lanes > 1:  # all places are inside, masked off or not
+        if item.combiner is not None:  # all places are inside, masked off or not
             name = ROWS[item.combiner](self, dtype, lanes, (self._load(Load(value, address)), name))
-        elif item.combiner is not None:
-            name = self._updated(item, item.combiner)
         if dtype.kind == "b":
             name = convert(self, dt.bool_, dt.uint8, lanes, name)
-        kind = memory_type(dtype) if lanes == 1 else f"<{lanes} x {memory_type(dtype)}>"
-        stored = dt.uint8 if dtype.kind == "b" else dtype
+        kind, stored = f"<{lanes} x {memory_type(dtype)}>", dt.uint8 if dtype.kind == "b" else dtype
         if address.is_contiguous or mask is None and address.vector is None and \
                 sorted(address.offsets) == list(range(lanes)):
-            if lanes > 1 and not address.is_contiguous:
+            if not address.is_contiguous:
                 order = [address.offsets.index(i) for i in range(lanes)]
                 name = self._shuffle(stored, lanes, name, order)
-            base = None if address.base is None else self.names[address.base]
             pointer = self._pointer(dtype, address, base, address.offset)
             if mask is not None:
                 self._masked_store(stored, lanes, name, pointer, mask)

@@ -120,8 +120,8 @@ class _Worker:
         if os.name != "posix":  # nothing waits for a pipe with a limit
             raise UnavailableError
         paths = os.pathsep.join(os.path.abspath(p) for p in sys.path)
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
         try:
+            self.said = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
             self.process = subprocess.Popen(
                 [*COMMAND, str(index)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=self.said, env={**os.environ, "DEBUG": "0", "PYTHONPATH": paths})

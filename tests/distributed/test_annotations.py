@@ -31,8 +31,8 @@ def test_models_learn_as_on_one_rank(size: int) -> None:
 @settings(max_examples=1, suppress_health_check=list(HealthCheck))
 @given(specs=st.lists(SPEC, min_size=4, max_size=4))
 def test_random_annotations_learn_as_on_one_rank(specs: list[dict[str, Any]]) -> None:
-    for size in (2, 4):
-        assert printed(size, "sharding:equal", specs).count("done") == size
+    for size, some in ((2, specs[:2]), (4, specs[2:])):
+        assert printed(size, "sharding:equal", some).count("done") == size
 
 
 @needs_mpi

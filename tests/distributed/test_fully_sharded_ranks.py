@@ -42,3 +42,8 @@ def test_gradients_of_several_backward_passes_are_shared_out_once(size: int) -> 
 def test_what_is_held_of_parameters_that_the_next_loss_does_not_reach_is_shared_out(size: int
                                                                                    ) -> None:
     assert printed(size, "fsdp_class:unreached").count("done") == size
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_is_held_is_shared_out_whichever_forward_came_first(size: int) -> None:
+    assert printed(size, "fsdp_class:crossed").count("done") == size

@@ -1,7 +1,7 @@
 """Every public function, called with what does not belong there: it works, or says what is wrong.
 
 Nothing hangs, and nothing comes out but a LazytenError, or the TypeError that Python itself gives
-for a wrong number of arguments. `bad_inputs.py` has what the messages say.
+for a wrong number of arguments. `bad_inputs` has what the messages say.
 """
 from __future__ import annotations
 

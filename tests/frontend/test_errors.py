@@ -1,6 +1,6 @@
 """Every mistake of a user gets an error that helps, where it was made, and breaks nothing.
 
-The mistakes are the rows of `bad_inputs.py`; here are the checks, and mistakes with files, memory
+The mistakes are the rows of `bad_inputs`; here are the checks, and mistakes with files, memory
 and the environment.
 """
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import bad_inputs
 import numpy as np
 import pytest
-from bad_inputs import Bad, Things
+from bad_inputs.rows import Bad, Things
 
 import lazyten as lt
 from lazyten.nn import functional as F

@@ -1,12 +1,15 @@
 """What every runtime promises, and what the cpu runtime adds to it."""
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import cuda_on_cpu
@@ -22,7 +25,7 @@ from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import Node, const, expand, make, reshape
 from lazyten.ir.ops import Op
-from lazyten.runtimes.contract import with_distinct_names
+from lazyten.runtimes.contract import refusal, with_distinct_names
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.runtimes.host.host import target_of
 from lazyten.storage.device import Executor, Program, available, executor
@@ -334,3 +337,14 @@ def test_a_runtime_that_cannot_start_says_why_and_what_else_there_is(
     with pytest.raises(DeviceError, match=r"'cpu:7' cannot be used here: no such hardware.*"
                                           r"installed: interpreter"):
         executor("cpu:7")
+
+
+def test_a_compilers_error_is_said_where_its_kernel_cannot_be_kept(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    kernel: Any = SimpleNamespace(name="map_3", where="train.py:12")
+    error = refusal("the compiler", kernel, "text", ".cl", ValueError("nonsense"))
+    assert str(error) == ("the compiler refuses kernel map_3 (from train.py:12); its source could "
+                          "not be kept (No space left on device): nonsense")

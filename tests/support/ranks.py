@@ -22,9 +22,12 @@ needs_mpi = pytest.mark.skipif(
 SECONDS = 240
 """No program takes so long, on a busy machine either."""
 SUPPORT = Path(__file__).parent
-_code = tempfile.TemporaryDirectory(prefix="lazyten-ranks-")
-"""Where ranks keep the code of kernels: each is compiled by one of them, for all tests of a run."""
-_ALONE = f"LAZYTEN_TEST_JOB={_code.name}"
+_CODE = "LAZYTEN_TEST_CODE"
+"""The variable that says where ranks keep the code of kernels, if somebody has a folder: then each
+is compiled once for all processes of pytest-xdist."""
+_own_code = tempfile.TemporaryDirectory(prefix="lazyten-ranks-")
+_code = os.environ.get(_CODE, _own_code.name)
+_ALONE = f"LAZYTEN_TEST_JOB={_own_code.name}"
 """What the environment of jobs has that run one program alone."""
 _MAIN = "import json, rank_server, sys; rank_server.called(sys.argv[1], json.loads(sys.argv[2]))"
 
@@ -33,7 +36,12 @@ def _environment() -> dict[str, str]:
     """Ranks import what this process imports: where mutate.py runs the tests, a changed copy."""
     paths = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": paths, "LAZYTEN_NUM_THREADS": "1",
-            "LAZYTEN_VERIFY": "1", "LAZYTEN_CACHE": _code.name}
+            "LAZYTEN_VERIFY": "1", "LAZYTEN_CACHE": _code}
+
+
+def share_code() -> None:
+    """Have the processes that this one starts keep code together."""
+    os.environ.setdefault(_CODE, _own_code.name)
 
 
 def finished(size: int, program: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
@@ -105,7 +113,7 @@ def end_jobs() -> None:
     for job in list(_jobs.values()):
         job.end()
         job._made.cleanup()
-    _code.cleanup()
+    _own_code.cleanup()
 
 
 def printed(size: int, program: str, *arguments: Any) -> str:

@@ -81,8 +81,8 @@ class _Schedule(ABC):
         inputs = self._cut(args, "args")
         names, values = tuple(kwargs), self._cut(tuple(kwargs.values()), "kwargs")
         loss = self._losses(target, trains or losses is not None)
-        work = Step(self._stages, count, inputs, [dict(zip(names, v, strict=True)) for v in values],
-                    loss, 1 / count if self.scale_grads else 1)
+        work = Step(self._stages, inputs, [dict(zip(names, v, strict=True)) for v in values], loss,
+                    1 / count if self.scale_grads else 1)
         for what in self._programs[trains]:
             if isinstance(what, Compute):
                 work.compute(what)

@@ -1,8 +1,8 @@
 """`Step`: what one rank does of a step, as its program says: computing, and passing on."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from lazyten.autograd import backward
@@ -10,6 +10,7 @@ from lazyten.distributed.pipelining.programs import FORWARD, Compute, Pass
 from lazyten.distributed.pipelining.stage import PipelineStage
 from lazyten.distributed.pipelining.wires import Parcel, Wire, described, exchanged
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.parallel.distributed import DistributedDataParallel
 from lazyten.support.errors import ArgumentError, LazytenError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled, no_grad
 from lazyten.support.trees import of_kind
@@ -18,16 +19,14 @@ from lazyten.support.trees import of_kind
 class Step:
     """One step of a rank. inputs, options: of each micro-batch what the first stage's module is
     called with, and each stage's by name; loss: gives that of a micro-batch from what the last
-    stage gives, if gradients are asked for; share: of the step's loss in each of these; batches:
-    how many there are."""
+    stage gives, if gradients are asked for; share: of the step's loss in each of these."""
 
-    def __init__(self, stages: Sequence[PipelineStage], batches: int,
-                 inputs: Sequence[tuple[Any, ...]], options: Sequence[dict[str, Any]],
+    def __init__(self, stages: Sequence[PipelineStage], inputs: Sequence[tuple[Any, ...]],
+                 options: Sequence[dict[str, Any]],
                  loss: Callable[[int, Any], Tensor] | None, share: float) -> None:
         self.stages = {stage.stage_index: stage for stage in stages}
         self.group, self.share = stages[0].group, share
         self.inputs, self.options, self.loss = inputs, options, loss
-        self.left = dict.fromkeys(self.stages, batches)
         self.came: dict[Compute, list[Tensor | None]] = {}
         self.given: dict[Compute, list[Tensor | None]] = {}
         self.taken: dict[Compute, list[Tensor]] = {}
@@ -71,7 +70,8 @@ class Step:
         stage, batch = self.stages[what.stage], what.batch
         args = self.inputs[batch] if stage.is_first else self._received(what)
         self.taken[what] = [x for x in args if isinstance(x, Tensor)]
-        result = stage.submod(*args, **self.options[batch])
+        with _sharing_out(stage, batch == len(self.inputs) - 1, forward=True):
+            result = stage.submod(*args, **self.options[batch])
         outputs = list(result) if isinstance(result, tuple | list) else [result]
         if not all(isinstance(x, Tensor) for x in outputs):
             raise ArgumentError(f"the module gives {type(result).__name__}; a stage gives a "
@@ -100,7 +100,7 @@ class Step:
     def _backward(self, what: Compute) -> None:
         stage, batch, forward = self.stages[what.stage], what.batch, _forward_of(what)
         taken = self.taken.pop(forward)
-        with self._last_alone(stage):
+        with _sharing_out(stage, batch == len(self.inputs) - 1, forward=False):
             if stage.is_last:
                 loss = self.losses[batch]
                 self.losses[batch], self.outputs[batch] = loss.detach(), _detached(
@@ -115,11 +115,22 @@ class Step:
             self.given[what] = [x.grad if x.grad is not None else x.detach() * 0 for x in taken]
         self.last = _first_elements(stage)
 
-    def _last_alone(self, stage: PipelineStage) -> AbstractContextManager[Any]:
-        """Gradients of ranks that have the same stage are averaged once, in the end."""
-        self.left[stage.stage_index] -= 1
-        no_sync = getattr(stage.submod, "no_sync", None)
-        return no_sync() if no_sync is not None and self.left[stage.stage_index] else nullcontext()
+
+@contextmanager
+def _sharing_out(stage: PipelineStage, is_last: bool, forward: bool) -> Iterator[None]:
+    """Gradients of ranks that have the same stage are averaged once, as the last micro-batch's are
+    there: those go backward in their order. Units that have parts of parameters are told as they go
+    forward, too; DistributedDataParallel shares buffers out then, for each."""
+    told = [] if is_last else [m for m in stage.submod.modules() if getattr(
+        m, "require_backward_grad_sync", False)
+        and not (forward and isinstance(m, DistributedDataParallel))]
+    for module in told:
+        module.require_backward_grad_sync = False
+    try:
+        yield
+    finally:
+        for module in told:
+            module.require_backward_grad_sync = True
 
 
 def _forward_of(what: Compute) -> Compute:

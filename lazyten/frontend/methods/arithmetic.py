@@ -24,11 +24,11 @@ class ArithmeticMethods(TensorCore[Tensor]):
 
     def add(self, other: Any, alpha: Scalar = 1) -> Tensor:
         """self + alpha * other, broadcast and promoted."""
-        return self._binary("add", *_scaled(ew.scaled_sum, alpha, other, "add"))
+        return self._binary("add", *_scaled(composites.scaled_sum, alpha, other, "add"))
 
     def sub(self, other: Any, alpha: Scalar = 1) -> Tensor:
         """self - alpha * other, broadcast and promoted."""
-        return self._binary("sub", *_scaled(ew.scaled_difference, alpha, other, "sub"))
+        return self._binary("sub", *_scaled(composites.scaled_difference, alpha, other, "sub"))
 
     def mul(self, other: Any) -> Tensor:
         """self * other, broadcast and promoted."""
@@ -89,7 +89,7 @@ class ArithmeticMethods(TensorCore[Tensor]):
         return self._binary("add", ew.add, other, swapped=True)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return self._binary("sub", ew.difference, other, swapped=True)
+        return self._binary("sub", composites.difference, other, swapped=True)
 
     def __mul__(self, other: Any) -> Tensor:
         return NotImplemented if self._repeats(other) else self._binary("mul", ew.mul, other)
@@ -149,11 +149,11 @@ class ArithmeticMethods(TensorCore[Tensor]):
 
     def add_(self, other: Any, alpha: Scalar = 1) -> Self:
         """self += alpha * other, in place."""
-        return self._in_place("add_", *_scaled(ew.scaled_sum, alpha, other, "add_"))
+        return self._in_place("add_", *_scaled(composites.scaled_sum, alpha, other, "add_"))
 
     def sub_(self, other: Any, alpha: Scalar = 1) -> Self:
         """self -= alpha * other, in place."""
-        return self._in_place("sub_", *_scaled(ew.scaled_difference, alpha, other, "sub_"))
+        return self._in_place("sub_", *_scaled(composites.scaled_difference, alpha, other, "sub_"))
 
     def mul_(self, other: Any) -> Self:
         """self *= other, in place."""

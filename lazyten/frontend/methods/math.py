@@ -217,7 +217,8 @@ class MathMethods(TensorCore[Tensor]):
     def rsub(self, other: Any, *, alpha: Scalar = 1) -> Tensor:
         """other - alpha * self."""
         number = shapes.as_number(alpha, "rsub", "alpha")
-        return combined(self, "rsub", lambda x, y: ew.scaled_difference(y, x, number), other)
+        return combined(self, "rsub", lambda x, y: composites.scaled_difference(y, x, number),
+                        other)
 
     def positive(self) -> Self:
         """The tensor itself; bools have no sign."""
@@ -228,7 +229,8 @@ class MathMethods(TensorCore[Tensor]):
     def subtract(self, other: Any, *, alpha: Scalar = 1) -> Tensor:
         """self - alpha * other."""
         number = shapes.as_number(alpha, "subtract", "alpha")
-        return combined(self, "subtract", lambda x, y: ew.scaled_difference(x, y, number), other)
+        return combined(self, "subtract", lambda x, y: composites.scaled_difference(x, y, number),
+                        other)
 
     subtract_ = in_place(subtract)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from lazyten.autograd.recomputing import made_after, made_again
 from lazyten.distributed import state
@@ -96,6 +96,7 @@ class Unit(tracing.TellsTraces):
     def __init__(self, module: Module, group: Group, ignored: Iterable[Parameter],
                  reshards: bool, types: MixedPrecisionPolicy) -> None:
         self.group, self.reshards, self.types = group, reshards, types
+        self.held_in: ref[tracing.Observer] | None = None  # the last trace that does not sync
         self.places: list[tuple[dict[str, Any], str, ShardedParameter]] = []
         left_out = {id(p) for p in ignored}
         found = [(owner._parameters, name, p) for owner in module.modules()
@@ -126,15 +127,16 @@ class Unit(tracing.TellsTraces):
         types = self.types
         if types.cast_forward_inputs:
             inputs, kwargs = _in_type((inputs, kwargs), types.param_dtype)
-        holds = not syncs and is_grad_enabled()
-        reshards = self.reshards and tracing.current() is not None and not holds and all(
-            holder.grad is None for _, holder in self.gathers)
+        trace, holds = tracing.current(), not syncs and is_grad_enabled()
+        if holds:
+            self.held_in = None if trace is None else ref(trace)
+        reshards = self.reshards and trace is not None and not holds and not self._may_hold(trace)
         wholes: dict[int, Tensor] = {}
         gathered = []
         for own, holder in self.gathers:
             flat = _in_type(cat(list(own)), types.param_dtype)
             rows = all_gather(made_after((inputs, kwargs), flat) if reshards else flat, self.group)
-            if is_grad_enabled() and any(row.requires_grad for row in own):
+            if not reshards and is_grad_enabled() and any(row.requires_grad for row in own):
                 rows = _with_hooks(rows, holder, holds)
             parts = rows.split([row.numel() for row in own], 1)
             wholes |= {id(row): whole_of(part, row.whole_shape)
@@ -146,6 +148,12 @@ class Unit(tracing.TellsTraces):
             return result
         return made_again(result, (inputs, kwargs), *zip(*gathered, strict=True))
 
+    def _may_hold(self, trace: tracing.Observer) -> bool:
+        """Whether whole gradients are held, or will be by a backward() of what this trace has of
+        forward(): what is made again for a backward pass knows of none."""
+        held_in = None if self.held_in is None else self.held_in()
+        return held_in is trace or any(holder.grad is not None for _, holder in self.gathers)
+
 
 def _holder(own: Sequence[ShardedParameter]) -> Tensor:
     """What has as its `.grad` the whole gradients that this rank has not shared out yet, as they
@@ -155,11 +163,9 @@ def _holder(own: Sequence[ShardedParameter]) -> Tensor:
 
 
 def _with_hooks(rows: Tensor, holder: Tensor, holds: bool) -> Tensor:
-    """Gathered rows, whose gradient is held on this rank; or, if not holds, has what is held added
-    before those of the ranks are summed: also what is held of parameters that this loss does not
-    reach."""
-    if not holds and holder.grad is None:
-        return rows
+    """Gathered rows, whose gradient is held on this rank; or, if not holds, has what is held by
+    then added before those of the ranks are summed: also what is held of parameters that this loss
+    does not reach."""
     own = rows.detach().requires_grad_() if holds else rows
     own = own.clone()  # another than what is gathered, or a leaf, of which nobody asks a gradient
     own.register_hook(partial(_hold if holds else _with_held, holder))

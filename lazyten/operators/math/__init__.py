@@ -18,8 +18,8 @@ Files, in reading order:
 - incomplete_gamma.py: The incomplete gamma functions, as graphs of ops.
 - bessel_tables.py: Chebyshev series of Bessel's functions and Airy's, which bessel.py sums up.
 - bessel.py: Bessel's functions of orders 0 and 1, and Airy's, as graphs of ops.
-- composites.py: Small functions made of others, elementwise: interpolation, limits, comparisons
-  with tolerance.
+- composites.py: Small functions made of others, elementwise: scaled sums, interpolation,
+  comparisons with tolerance.
 - number_parts.py: What numbers are made of: neighbours, significands and exponents, angles,
   common divisors.
 - portable.py: Log, exp and sine from +, * and / alone, each rounded by itself: the same bits on

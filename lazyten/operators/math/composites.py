@@ -1,10 +1,12 @@
-"""Small functions made of others, elementwise: interpolation, limits, comparisons with tolerance.
+"""Small functions made of others, elementwise: scaled sums, interpolation, comparisons with
+tolerance.
 
 In and out: GRAPH nodes and numbers, promoted and broadcast as everywhere.
 """
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,6 +19,38 @@ from lazyten.operators.math import reductions, shapes, special
 from lazyten.operators.math.elementwise import Operand
 from lazyten.operators.math.gradients import with_gradient
 from lazyten.support.errors import ArgumentError, DTypeError, EmptyAxisError
+
+
+def scaled_sum(a: Operand, b: Operand, alpha: Scalar) -> Node:
+    """a + alpha * b, computed in the type of the result."""
+    return _scaled("add", ew.add, a, b, alpha)
+
+
+def scaled_difference(a: Operand, b: Operand, alpha: Scalar) -> Node:
+    """a - alpha * b, computed in the type of the result."""
+    return _scaled("sub", difference, a, b, alpha)
+
+
+def difference(a: Operand, b: Operand) -> Node:
+    """a - b of what users give: DTypeError for bools."""
+    if any(x.dtype is dt.bool_ if isinstance(x, Node) else isinstance(x, bool) for x in (a, b)):
+        raise DTypeError("sub of bools: they have no difference; ~x turns a mask, and x.long() "
+                         "makes numbers of one")
+    return ew.sub(a, b)
+
+
+def _scaled(operation: str, combine: Callable[[Operand, Operand], Node], a: Operand, b: Operand,
+            alpha: Scalar) -> Node:
+    kind = ew.result_type([a, b], operation)
+    if not kind.is_float and (isinstance(alpha, float)
+                              or isinstance(alpha, bool) and kind is not dt.bool_):
+        raise DTypeError(f"{operation} of {kind.name}: alpha={alpha!r} is of another kind; give a "
+                         f"whole number, or convert with .float()")
+    if alpha == 1:
+        return combine(a, b)
+    if kind is dt.bool_:
+        alpha = bool(alpha)
+    return ew.together(operation, lambda x, y, factor: combine(x, ew.mul(y, factor)), a, b, alpha)
 
 
 def lerp(start: Node, end: Operand, weight: Operand) -> Node:

@@ -134,38 +134,6 @@ def of_one_type(operation: str, *operands: Operand) -> None:
 
 # ---- arithmetic ----------------------------------------------------------------------------------
 
-def scaled_sum(a: Operand, b: Operand, alpha: Scalar) -> Node:
-    """a + alpha * b, computed in the type of the result."""
-    return _scaled("add", add, a, b, alpha)
-
-
-def scaled_difference(a: Operand, b: Operand, alpha: Scalar) -> Node:
-    """a - alpha * b, computed in the type of the result."""
-    return _scaled("sub", difference, a, b, alpha)
-
-
-def difference(a: Operand, b: Operand) -> Node:
-    """a - b of what users give: DTypeError for bools."""
-    if any(x.dtype is dt.bool_ if isinstance(x, Node) else isinstance(x, bool) for x in (a, b)):
-        raise DTypeError("sub of bools: they have no difference; ~x turns a mask, and x.long() "
-                         "makes numbers of one")
-    return sub(a, b)
-
-
-def _scaled(operation: str, combine: Callable[[Operand, Operand], Node], a: Operand, b: Operand,
-            alpha: Scalar) -> Node:
-    kind = result_type([a, b], operation)
-    if not kind.is_float and (isinstance(alpha, float)
-                              or isinstance(alpha, bool) and kind is not dt.bool_):
-        raise DTypeError(f"{operation} of {kind.name}: alpha={alpha!r} is of another kind; give a "
-                         f"whole number, or convert with .float()")
-    if alpha == 1:
-        return combine(a, b)
-    if kind is dt.bool_:
-        alpha = bool(alpha)
-    return together(operation, lambda x, y, factor: combine(x, mul(y, factor)), a, b, alpha)
-
-
 def add(a: Operand, b: Operand) -> Node:
     """a + b; of bools, or."""
     dtype = result_type([a, b], "add")

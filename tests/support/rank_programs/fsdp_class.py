@@ -139,6 +139,37 @@ def held() -> None:
     print("done")
 
 
+def crossed() -> None:
+    """What is held is shared out also by a backward() whose forward() came before it."""
+    dist.init(60)
+    kinds: tuple[Any, ...] = (nn.parallel.DistributedDataParallel, FSDP, nn.parallel.fully_shard)
+    for jit, order in ((False, "held first"), (True, "held first"), (False, "held last")):
+        norms = [_crossed(kind(_net()), jit, order) for kind in kinds]
+        for found in norms[1:]:
+            np.testing.assert_allclose(found, norms[0], rtol=1e-9, err_msg=f"{jit}, {order}")
+    print("done")
+
+
+def _crossed(model: Any, jit: bool, order: str) -> list[float]:
+    """Norms of gradients of two losses, of which one is held on each rank."""
+    def both(x: lt.Tensor, y: lt.Tensor) -> None:
+        losses = {}
+        for held in (True, False) if order == "held first" else (False, True):
+            with _without_sync(model) if held else nullcontext():
+                losses[held] = model(x if held else y).square().mean()
+        with _without_sync(model):
+            losses[True].backward()
+        losses[False].backward()
+    call = lt.jit(both) if jit else both
+    random, norms = np.random.default_rng(dist.rank()), []
+    for _ in range(3):
+        for p in model.parameters():
+            p.grad = None
+        call(*(lt.tensor(random.normal(size=(2, 5))) for _ in range(2)))
+        norms.append(nn.utils.clip_grad_norm_(model.parameters(), 1e9).item())
+    return norms
+
+
 class _Chosen(nn.Module):
     """One of two layers."""
 
@@ -185,7 +216,7 @@ def _norms(model: nn.Module, jit: bool) -> tuple[list[float], list[int]]:
         p.grad = None
     for syncs in (False, False, True, False, True, True):
         x = lt.tensor(random.normal(size=(2, 5)))
-        with _counted() as kinds, nullcontext() if syncs else _without_sync(model):
+        with counted() as kinds, nullcontext() if syncs else _without_sync(model):
             call(x)
             lt.realize(*[p.grad for p in model.parameters() if p.grad is not None])
         counts.append(kinds.count("reduce_scatter"))
@@ -208,7 +239,7 @@ def _without_sync(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _counted() -> Iterator[list[str]]:
+def counted() -> Iterator[list[str]]:
     """The kinds of the collectives that are begun."""
     kinds: list[str] = []
     start = dist.Group.start

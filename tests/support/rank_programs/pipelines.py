@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten import nn
+from lazyten.distributed.fsdp import FullyShardedDataParallel
 from lazyten.distributed.pipelining import (
     PipelineStage,
     Schedule1F1B,
@@ -22,13 +23,21 @@ from lazyten.distributed.pipelining import (
     ScheduleInterleaved1F1B,
     ScheduleLoopedBFS,
 )
+from rank_programs.alone import on_one_rank
+from rank_programs.fsdp_class import counted
 from rank_programs.refusals import refuse
 from rank_programs.tensor_parallel import VOCABULARY, WIDTH, Block
 
 Spec = dict[str, Any]
+Array = np.ndarray[Any, Any]
 SCHEDULES: dict[str, Any] = {
     "gpipe": ScheduleGPipe, "1f1b": Schedule1F1B, "bfs": ScheduleLoopedBFS,
     "interleaved": ScheduleInterleaved1F1B}
+REPLICAS: dict[str, Callable[[nn.Module, dist.DeviceMesh], nn.Module]] = {
+    "whole": lambda layer, mesh: nn.parallel.DistributedDataParallel(
+        layer, process_group=mesh.get_group()),
+    "unit": lambda layer, mesh: nn.parallel.fully_shard(layer, mesh=mesh),
+    "class": lambda layer, mesh: FullyShardedDataParallel(layer, mesh.get_group())}
 LIMIT = 2.0
 
 
@@ -97,11 +106,10 @@ def _equal(spec: Spec, mesh: dist.DeviceMesh) -> None:
     size, number = mesh.size("pp"), mesh.get_local_rank("pp")
     chunks = spec.get("chunks", 1)
     layers = _layers(spec, size * chunks)
-    mine = layers[number::size]
-    own: Any = nn.ModuleList(copy.deepcopy(mine))
+    own: Any = nn.ModuleList(copy.deepcopy(layers[number::size]))
     if spec.get("replicas", 1) > 1:
-        own = nn.ModuleList([nn.parallel.DistributedDataParallel(
-            layer, process_group=mesh.get_group("dp")) for layer in own])
+        own = nn.ModuleList([REPLICAS[spec.get("replica", "whole")](layer, mesh["dp"])
+                             for layer in own])
     stages = [PipelineStage(module, number + i * size, size * chunks, group=mesh.get_group("pp"))
               for i, module in enumerate(own)]
     of = stages[0] if spec["schedule"] in ("gpipe", "1f1b") else stages
@@ -122,21 +130,28 @@ def _equal(spec: Spec, mesh: dist.DeviceMesh) -> None:
         loss.backward()
         return [loss.detach(), output.detach()]
 
-    found = _train(spec, own, parts)
-    wanted = _train(spec, nn.ModuleList(layers), at_once)
+    with counted() as kinds:
+        found = _train(spec, own, parts)
+    assert kinds.count("reduce_scatter") == (3 * chunks if spec.get("replica") else 0), spec
+    x, y = _batch(spec, np.random.default_rng(9))
+
+    def whole() -> tuple[list[Array], list[list[Array]], Array]:
+        wanted = _train(spec, nn.ModuleList(layers), at_once)
+        return (wanted, [[p.detach().numpy() for p in layer.parameters()] for layer in layers],
+                _whole(layers, x).detach().numpy())
+    wanted, values, last = on_one_rank(whole)
     if is_last and spec.get("replicas", 1) == 1:
         for a, b in zip(found, wanted, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10, err_msg=str(spec))
-    for p, q in zip(own.parameters(), nn.ModuleList(mine).parameters(), strict=True):
-        np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), rtol=1e-7, atol=1e-9,
+    for p, value in zip(own.parameters(), chain(*values[number::size]), strict=True):
+        full = p.full_tensor() if isinstance(p, nn.parallel.ShardedParameter) else p
+        np.testing.assert_allclose(full.detach().numpy(), value, rtol=1e-7, atol=1e-9,
                                    err_msg=str(spec))
-    x, y = _batch(spec, np.random.default_rng(9))
     losses: list[lt.Tensor] = []
     output = schedule.eval(*([x] if is_first else []), losses=losses,
                            target=y if is_last else None)
     if is_last:
-        np.testing.assert_allclose(output.numpy(), _whole(layers, x).detach().numpy(), rtol=1e-6,
-                                   atol=1e-8)
+        np.testing.assert_allclose(output.numpy(), last, rtol=1e-6, atol=1e-8)
         assert len(losses) == spec["count"] and not output.requires_grad
 
 

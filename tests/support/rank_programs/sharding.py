@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten import nn
+from rank_programs.alone import on_one_rank
 
 Spec = dict[str, Any]
 Shard = Callable[[lt.Tensor, str, int], lt.Tensor]
@@ -112,8 +114,8 @@ def equal(specs: Sequence[Spec]) -> None:
                   lines: dict[str, str] = lines) -> lt.Tensor:
             return lt.shard(x, mesh[lines[name]], axis) if name in lines else x
         tolerance = {"float64": 1e-9, "float32": 2e-4}[spec["dtype"]]
-        for found, wanted in zip(_trained(spec, shard), _trained(spec, lambda x, *_: x),
-                                 strict=True):
+        whole = on_one_rank(partial(_trained, spec, lambda x, *_: x))
+        for found, wanted in zip(_trained(spec, shard), whole, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
     print("done", flush=True)
 

@@ -22,9 +22,11 @@ from lazyten.distributed.tensor.parallel import (
 )
 from lazyten.frontend.parts import placement_of
 from lazyten.nn.sharded_parameter import SplitParameter
+from rank_programs.alone import on_one_rank
 from rank_programs.refusals import refuse
 
 Spec = dict[str, Any]
+Array = np.ndarray[Any, Any]
 Plan = dict[str, ColwiseParallel | RowwiseParallel | SequenceParallel]
 VOCABULARY, WIDTH, HEADS, LENGTH = 11, 8, 4, 5
 
@@ -117,16 +119,17 @@ def equal(specs: Sequence[Spec]) -> None:
         whole = copy.deepcopy(net)
         shared = parallelize_module(net, mesh["tp"], plan)
         model = nn.parallel.DistributedDataParallel(shared, process_group=mesh.get_group("dp"))
-        wanted, found = (_train(spec, module, rows) for module, rows in (
-            (whole, slice(None)), (model, slice(mesh.get_local_rank("dp"), None, apart))))
+        wanted, values = on_one_rank(lambda spec=spec, whole=whole: (  # type: ignore[misc]
+            _train(spec, whole, slice(None)), _values(whole)))
+        found = _train(spec, model, slice(mesh.get_local_rank("dp"), None, apart))
         if apart > 1:
             found = [dist.functional.all_reduce(lt.tensor(x, dtype=lt.float64), "mean",
                                                 mesh.get_group("dp")).item()
                      for x in found]
         np.testing.assert_allclose(found, wanted, rtol=1e-7, err_msg=str(spec))
-        for p, q in zip(shared.parameters(), whole.parameters(), strict=True):
-            for a, b in ((p.detach(), q.detach()), (p.grad, q.grad)):
-                assert a is not None and b is not None
+        for p, pair in zip(shared.parameters(), values, strict=True):
+            for a, b in zip((p.detach(), p.grad), pair, strict=True):
+                assert a is not None
                 # Adam takes what rounding leaves of a gradient of 0 over eps, 1e-8, times lr.
                 np.testing.assert_allclose(a.numpy(), _own(b, p), rtol=1e-7, atol=1e-8,
                                            err_msg=str(spec))
@@ -135,11 +138,19 @@ def equal(specs: Sequence[Spec]) -> None:
     print("done")
 
 
-def _own(whole: lt.Tensor, p: lt.Tensor) -> Any:
-    placement = placement_of(p)
-    box = placement.pieces[0].box
-    return whole.numpy()[tuple(slice(a, a + n) for a, n in zip(box.offsets, box.sizes,
-                                                               strict=True))]
+def _values(net: nn.Module) -> list[tuple[Array, Array]]:
+    """Parameters and their gradients."""
+    pairs = []
+    for p in net.parameters():
+        assert p.grad is not None
+        pairs.append((p.detach().numpy(), p.grad.numpy()))
+    return pairs
+
+
+def _own(whole: Array, p: lt.Tensor) -> Array:
+    """A rank's part of what a parameter is, or its gradient."""
+    box = placement_of(p).pieces[0].box
+    return whole[tuple(slice(a, a + n) for a, n in zip(box.offsets, box.sizes, strict=True))]
 
 
 def _train(spec: Spec, model: nn.Module, rows: slice) -> list[float]:
@@ -187,12 +198,12 @@ def saving(folder: str) -> None:
         state = {"model": again, "optimizer": other}
         checkpoint.load(state, checkpoint_id=f"{folder}/{kind}")
         for p, q in zip(again.parameters(), net.parameters(), strict=True):
-            np.testing.assert_array_equal(p.detach().numpy(), _own(q.detach(), p))
+            np.testing.assert_array_equal(p.detach().numpy(), _own(q.detach().numpy(), p))
             if isinstance(p, SplitParameter) and not isinstance(q, SplitParameter):
                 np.testing.assert_array_equal(p.full_tensor().detach().numpy(), q.detach().numpy())
             for key in ("exp_avg", "exp_avg_sq"):
                 np.testing.assert_array_equal(other.state[p][key].numpy(),
-                                              _own(optimizer.state[q][key], p))
+                                              _own(optimizer.state[q][key].numpy(), p))
             assert other.state[p]["step"] == optimizer.state[q]["step"]
     print("done")
 
