@@ -347,8 +347,8 @@ def _compared(op: Op, operation: str, a: Operand, b: Operand) -> Node:
 
 
 def _whole_compared(op: Op, operation: str, a: Node, b: Node) -> Node:
-    """`op` of integers, which no axes decide the type of; and of uint64 and a signed type, for which
-    there is none that holds both: a number below 0 is below all of uint64."""
+    """`op` of integers in a type that holds both, whatever axes would decide. There is none for
+    uint64 and a signed type: a number below 0 is below all of uint64."""
     if dt.uint64 not in (a.dtype, b.dtype) or "i" not in (a.dtype.kind, b.dtype.kind):
         return _apply(op, operation, [a, b], dt.promote(a.dtype, b.dtype))
     signed = a if a.dtype.kind == "i" else b
