@@ -91,7 +91,7 @@ class Function:
             ctx._go_on()
         ctx._inputs.clear()
         if not flows:
-            return result
+            return _without_gradients(ctx, args, result)
         outputs = list(result) if isinstance(result, tuple) else [result]
         if ctx._dirty:
             _attach_written(cls, ctx, args, outputs, before)
@@ -123,6 +123,16 @@ def _called(function: type[Function], ctx: FunctionContext, args: Sequence[Any])
         raise TransformError(f"{function.__name__}: mark_dirty() under vmap(): have forward() give "
                              f"new tensors, and copy_() outside")
     return result
+
+
+def _without_gradients(ctx: FunctionContext, args: Sequence[Any], result: Any) -> Any:
+    """What forward() gives where no gradients flow: an argument that it gives back is detached, but
+    for one that it has written to."""
+    given = {id(a) for a in args if isinstance(a, Tensor) and a.requires_grad} - ctx._dirty
+
+    def apart_from(x: Any) -> Any:
+        return x.detach() if id(x) in given else x
+    return tuple(map(apart_from, result)) if isinstance(result, tuple) else apart_from(result)
 
 
 def _is_dense(x: Any) -> bool:

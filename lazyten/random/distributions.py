@@ -39,10 +39,7 @@ def _open_unit(shape: Shape, dtype: DType, device: str, generator: Generator | N
     """Evenly spread over (0, 1), in the middle of steps of 2**-23 (float64: 2**-52)."""
     first, second = bits(math.prod(shape), device, generator)
     kept = dtype.significand_bits - 1
-    if dtype is dt.float64:
-        word = ew.bitwise_or(ew.shift_left(cast(first, dt.uint64), 32), cast(second, dt.uint64))
-    else:
-        word = first
+    word = _joined(first, second) if dtype is dt.float64 else first
     whole = cast(ew.shift_right(word, word.dtype.bits - kept), dtype)
     return reshape(ew.mul(ew.add(whole, 0.5), 2.0**-kept), shape)
 
@@ -102,7 +99,8 @@ def bernoulli(p: Operand, shape: Shape, device: str, generator: Generator | None
 
 def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
              generator: Generator | None = None, operation: str = "randint") -> Node:
-    """Whole numbers low <= n < high, from 64 random bits each (bias below span / 2**64)."""
+    """Whole numbers low <= n < high: what 64 random bits leave of a division by the span, which
+    favours some by less than 2**-32 of the probability; of 128 bits for a span above 2**32."""
     if low >= high:
         raise ArgumentError(f"{operation}: low={low} must be below high={high}")
     if dtype is dt.bool_:
@@ -113,10 +111,38 @@ def integers(low: int, high: int, shape: Shape, dtype: DType, device: str,
         raise ArgumentError(f"{operation}: {low} to {high - 1} does not fit in {dtype.name}, which "
                             f"is {dtype.min} to {dtype.max}")
     first, second = bits(math.prod(shape), device, generator)
-    word = ew.bitwise_or(ew.shift_left(cast(first, dt.uint64), 32), cast(second, dt.uint64))
-    span = const(high - low, dt.uint64, word.shape)
-    rest = elementwise(Op.MOD, word, span) if high - low < 1 << 64 else word
-    return reshape(ew.add(cast(rest, dtype), const(low, dtype, rest.shape)), shape)
+    word, span = _joined(first, second), high - low
+    if span <= 1 << 32:
+        word = elementwise(Op.MOD, word, const(span, dt.uint64, word.shape))
+    elif span < 1 << 64:
+        one, two = (const(n, dt.uint32, first.shape) for n in (1, 2))
+        word = _scaled(word, _joined(*random.threefry(first, second, one, two)), span)
+    return reshape(ew.add(cast(word, dtype), const(low, dtype, word.shape)), shape)
+
+
+def _joined(first: Node, second: Node) -> Node:
+    """Two words of 32 bits as one of 64."""
+    return ew.bitwise_or(ew.shift_left(cast(first, dt.uint64), 32), cast(second, dt.uint64))
+
+
+def _scaled(high: Node, low: Node, span: int) -> Node:
+    """floor(r * span / 2**128) of r = 2**64 * high + low: two uint64, and a span below 2**64."""
+    middle = ew.mul(high, const(span, dt.uint64, high.shape))
+    total = ew.add(middle, _high_product(low, span))
+    return ew.add(_high_product(high, span), cast(ew.less(total, middle), dt.uint64))
+
+
+def _high_product(x: Node, factor: int) -> Node:
+    """The upper 64 bits of a product of 128, of a uint64 and a number below 2**64."""
+    half = (1 << 32) - 1
+    parts = ew.shift_right(x, 32), ew.bitwise_and(x, half)
+    (both_high, high), (crossed, both_low) = (
+        [ew.mul(part, const(f, dt.uint64, x.shape)) for f in (factor >> 32, factor & half)]
+        for part in parts)
+    carried = ew.add(ew.add(ew.shift_right(both_low, 32), ew.bitwise_and(high, half)),
+                     ew.bitwise_and(crossed, half))
+    upper = ew.add(ew.shift_right(high, 32), ew.shift_right(crossed, 32))
+    return ew.add(both_high, ew.add(upper, ew.shift_right(carried, 32)))
 
 
 def _bits_of_bool(low: int, high: int, shape: Shape, device: str, generator: Generator | None,

@@ -52,6 +52,9 @@ VALUES = (
     "if t.requires_grad: t.register_hook(lambda g: g * 3)\n{T} = u",
     "t, u = [lt.zeros_like({d}).copy_({y}) for _ in range(2)]\n"
     "if t.requires_grad: t.register_hook(lambda g: g * 3)\n{T} = u * 2",
+    "class Same(lt.autograd.Function):\n    @staticmethod\n    def forward(ctx, a): return a\n"
+    "    @staticmethod\n    def backward(ctx, g): return g * {n}\n"
+    "with lt.no_grad(): t = Same.apply({p})\n{T} = t * {p} + Same.apply({y})",
     "lt.stack([{y}, {p}]).sum(0)", "lt.cat([{y}, {v} + {p}]).cumsum(0)[:{p}.shape[0]] * 1",
 )
 DERIVATIVES = (

@@ -2,6 +2,7 @@
 PyTorch; and bounds and numbers that a type does not hold."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -110,6 +111,21 @@ def test_numbers_that_an_integer_type_does_not_hold_are_compared_as_they_are(dev
             expected = [function(int(v), number) for v in wide]
             assert function(x, number).tolist() == expected, number
     assert (lt.tensor([2**62], device=device) < 2**63).tolist() == [True]
+
+
+@pytest.mark.parametrize("other", ["int8", "int64", "uint8", "uint32", "uint64"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64"])
+def test_integers_of_two_types_are_compared_as_they_are(dtype: str, other: str,
+                                                        device: str) -> None:
+    """Also where no type holds both, and where axes decide on one that does not hold a number."""
+    a, b = (np.array([v for v in (-2**63, -128, -2, 0, 44, 127, 128, 300, 2**63, 2**64 - 2)
+                      if np.iinfo(t).min <= v <= np.iinfo(t).max], t) for t in (dtype, other))
+    x = lt.tensor(a, device=device)
+    row, numbers = lt.tensor(b, device=device), [lt.tensor(v, device=device) for v in b]
+    for function in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne):
+        expected = [[function(int(p), int(q)) for p in a] for q in b]
+        assert function(x, row[:, None]).tolist() == expected
+        assert [function(x, number).tolist() for number in numbers] == expected
 
 
 def test_a_bound_beyond_an_integer_type_holds_nothing_back(device: str) -> None:

@@ -1,6 +1,7 @@
 """Random numbers: Threefry's known answers, seeds, independence of order and device, moments."""
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from tensor_values import Array, as_tensor, counted_plans
 import lazyten as lt
 from lazyten import random as lazyten_random
 from lazyten.frontend.tensor import Tensor
+from lazyten.random import distributions
 
 # Random123's kat_vectors for threefry2x32 with 20 rounds: counter, key, result.
 KNOWN = [((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
@@ -151,6 +153,23 @@ def test_integers_cover_their_range_evenly(device: str) -> None:
     wide = lt.randint(-(1 << 63), (1 << 63) - 1, (100,), device=device).numpy()
     assert wide.min() < 0 < wide.max()
     assert sorted(lt.randperm(50, device=device).tolist()) == list(range(50))
+
+
+@pytest.mark.parametrize("span", [(1 << 32) + 1, 3 << 61, (1 << 64) - 1])
+def test_integers_cover_a_wide_range_evenly(span: int, device: str) -> None:
+    """64 random bits would give some of them half as often again."""
+    lt.manual_seed(8)
+    low = -(span // 2)
+    values = [int(v) - low for v in lt.randint(low, low + span, (40_000,), device=device).numpy()]
+    assert min(values) >= 0 and max(values) < span
+    counts = np.bincount([8 * v // span for v in values], minlength=8)
+    assert np.all(np.abs(counts - 5000) < 5 * 5000 ** 0.5)
+    words = [0, 1, (1 << 32) - 1, (1 << 63) + 12345, (1 << 64) - 1]
+    pairs = list(itertools.product(words, repeat=2))
+    halves = [as_tensor(np.array(w, np.uint64), device).node for w in zip(*pairs, strict=True)]
+    found = Tensor._of(distributions._scaled(*halves, span), device).tolist()
+    assert found == [((a << 64) + b) * span >> 128 for a, b in pairs]
+
 
 
 def test_in_place_numbers_fill_a_tensor(device: str) -> None:

@@ -364,3 +364,22 @@ def test_gradcheck_takes_views_and_repeated_elements() -> None:
     whole = lt.rand(3, 4, dtype=lt.float64)
     turned, row = (x.requires_grad_() for x in (whole.detach().T, whole[:1].expand(3, 4).detach()))
     assert lt.autograd.gradcheck(lambda a, b: (a @ b).sin(), (turned, row))
+
+
+def test_an_argument_given_back_where_no_gradients_flow_is_detached() -> None:
+    """Gradients of what is made of it later would reach the argument else."""
+    class Same(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: lt.Tensor, b: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+            return a, b
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor, h: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+            return g, h
+
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    with lt.no_grad():
+        a, b = Same.apply(x, lt.ones(2))
+    assert not a.requires_grad and not b.requires_grad
+    (a * x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [1, 2]

@@ -71,3 +71,22 @@ def test_an_argument_that_shows_elements_twice_has_no_gradient_by_strides() -> N
     assert lt.func.grad(lambda r: (r * r.stride(0)).sum())(x).tolist() == [[0.0] * 3] * 2
     with pytest.raises(lt.ShapeError, match="more than once"):
         lt.func.grad(lambda r: r.as_strided((2,), (1,)).sum())(x)
+
+
+def test_gradients_reach_what_strides_show_outside_of_a_view() -> None:
+    """PyTorch leaves out what the view itself does not show."""
+    x = lt.arange(6.0).requires_grad_()
+    view = (x * 1)[:2]
+    shown = view.as_strided((3,), (2,), 1)
+    assert shown.tolist() == [1, 3, 5]
+    (shown * shown).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0, 2, 0, 6, 0, 10]
+
+
+def test_a_write_over_what_is_read_reads_what_was_there() -> None:
+    x = lt.arange(6)
+    every_other = x.as_strided((3,), (2,))
+    every_other[1:].copy_(every_other[:-1])
+    assert x.tolist() == [0, 1, 0, 3, 2, 5]
+    y = lt.arange(6).reshape(2, 3)
+    assert lt.sum(y, 0, out=y) is y and y.tolist() == [3, 5, 7]

@@ -300,16 +300,31 @@ def not_equal(a: Operand, b: Operand) -> Node:
 
 
 def _compared(op: Op, operation: str, a: Operand, b: Operand) -> Node:
-    """`op` of the operands; a whole number that their integer type does not hold is compared as it
-    is."""
+    """`op` of the operands; whole numbers are compared as they are, also where the type that they
+    promote to does not hold them."""
     dtype = result_type([a, b], operation)
     if dtype.is_int:
+        if isinstance(a, Node) and isinstance(b, Node):
+            return _whole_compared(op, operation, a, b)
         for number, other in ((a, b), (b, a)):
             if isinstance(other, Node) and not isinstance(number, Node) and not (
                     dtype.min <= number <= dtype.max):
                 holds = op is Op.CMPNE or (number < dtype.min) is (number is a)
                 return const(holds, dt.bool_, other.shape)
     return _apply(op, operation, [a, b], dtype)
+
+
+def _whole_compared(op: Op, operation: str, a: Node, b: Node) -> Node:
+    """`op` of integers in a type that holds both, whatever axes would decide. There is none for
+    uint64 and a signed type: a number below 0 is below all of uint64."""
+    if dt.uint64 not in (a.dtype, b.dtype) or "i" not in (a.dtype.kind, b.dtype.kind):
+        return _apply(op, operation, [a, b], dt.promote(a.dtype, b.dtype))
+    signed = a if a.dtype.kind == "i" else b
+    holds = _apply(op, operation, [a, b], dt.uint64)
+    negative = elementwise(Op.CMPLT, signed, const(0, signed.dtype, signed.shape))
+    if op is Op.CMPNE or signed is a:
+        return bitwise_or(negative, holds)
+    return bitwise_and(invert(negative), holds)
 
 
 # ---- bits and logic ------------------------------------------------------------------------------
