@@ -84,6 +84,17 @@ def test_of_nothing_nothing_is_made(kind: str, opset: int, options: dict[str, An
     assert found.shape == wanted and found.dtype == np.float32
 
 
+@pytest.mark.parametrize("keep", [0, 1])
+def test_rows_that_are_none_have_no_greatest_place(keep: int) -> None:
+    x = np.zeros((2, 0, 0), np.float32)
+    node = helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=keep)
+    found, = run([node], {"x": x}, ["y"])
+    assert found.shape == ((2, 1, 0) if keep else (2, 0)) and found.dtype == np.int64
+    with pytest.raises(lt.LazytenError, match="size 0"):
+        run([helper.make_node("ArgMax", ["x"], ["y"], axis=1)], {"x": x[:, :, :0].reshape(2, 0)},
+            ["y"])
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_an_axis_without_elements_is_resized_by_a_scale(mode: str) -> None:
     graph = helper.make_graph(
