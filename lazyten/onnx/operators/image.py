@@ -217,7 +217,8 @@ def _sampled(x: T, batches: Array, rows: tuple[Array, Array], columns: tuple[Arr
     else:
         best = lt.where(there.unsqueeze(-1), values, x.dtype.min).amax((2, 4))
         result = lt.where(count > 0, best, 0)
-    return result.to(x.dtype).movedim(-1, 1)
+    bins: T = result.to(x.dtype).movedim(-1, 1)
+    return bins
 
 
 @operator("RoiAlign", since=16, host="rois batch_indices")
