@@ -317,3 +317,11 @@ def test_multinomial_draws_by_probability() -> None:
     shares = np.stack([(drawn == k).mean(1) for k in range(3)], 1)
     np.testing.assert_allclose(shares, np.exp(logits), atol=0.03)
     assert drawn.dtype == np.int32
+
+
+@pytest.mark.parametrize(("side", "image"), [(np.nan, 0), (np.inf, 0), (3, 2)])
+def test_boxes_of_no_size_or_of_no_image_are_an_error(side: float, image: int) -> None:
+    feeds = {"x": np.ones((2, 1, 4, 4), np.float32), "boxes": np.float32([[0, 0, 2, side]]),
+             "images": np.array([image])}
+    with pytest.raises(lt.ArgumentError, match="the 2 that there are"):
+        run([one("RoiAlign", [*feeds], ["y"], sampling_ratio=2)], feeds, ["y"])

@@ -227,7 +227,10 @@ def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
               output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0) -> T:
     """Means (or extremes) of samples in each of some boxes, [box, channel, height, width]."""
     sizes = check_size([len(rois), x.shape[1], output_height, output_width], "bins")
-    half = coordinate_transformation_mode == "half_pixel"
+    half, count = coordinate_transformation_mode == "half_pixel", x.shape[0]
+    if not np.isfinite(rois).all() or ((batch_indices < -count) | (batch_indices >= count)).any():
+        raise ArgumentError(f"boxes with infinite sides or none, or of other images than "
+                            f"the {count} that there are")
     x1, y1, x2, y2 = (rois.astype(np.float64) * spatial_scale - (0.5 if half else 0.0)).T
     least = -math.inf if half else 1.0
     rows = _spans(y1, y2, least, output_height, x.shape[2], sampling_ratio)
