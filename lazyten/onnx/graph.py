@@ -68,7 +68,7 @@ class Input:
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Nodes in an order in which they can run. free: names it reads that the graph around it
-    has."""
+    has. declared: what the file says of the outputs."""
 
     name: str
     inputs: tuple[Input, ...]
@@ -76,6 +76,7 @@ class Graph:
     nodes: tuple[Node, ...]
     constants: Mapping[str, Constant]
     free: tuple[str, ...] = ()
+    declared: tuple[Input, ...] = ()
 
 
 def in_order(nodes: Sequence[Node], known: Iterable[str]) -> tuple[Node, ...]:

@@ -35,7 +35,7 @@ from lazyten.onnx.evaluation import (
 from lazyten.onnx.expansions import renamed, typed_body
 from lazyten.onnx.graph import Expansion, Graph, Node
 from lazyten.onnx.repeating import Body
-from lazyten.onnx.rewrites import rewritten
+from lazyten.onnx.rewrites import rewritten, unblocked
 from lazyten.onnx.scanning import as_scan
 from lazyten.onnx.segment import Compiled, Environment, Segment, drop_oldest
 from lazyten.onnx.segments import Finder
@@ -355,6 +355,9 @@ class _Seldom(_Planner):
     def __init__(self, program: Program, environment: Environment, times: int) -> None:
         super().__init__(program, environment)
         self.times = times
+
+    def _step(self, node: Node, values: Sequence[Value]) -> None:
+        super()._step(unblocked(node), values)
 
     def _end_segment(self) -> None:
         wanted = {name: x for name, x in self.found.items() if name and self.uses[name] > 0}

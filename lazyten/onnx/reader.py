@@ -86,7 +86,8 @@ class Reader:
                                     f"in it makes")
         reads = [*(name for node in nodes for name in node.reads), *outputs]
         free = tuple(dict.fromkeys(name for name in reads if name not in made))
-        return Graph(proto.name, inputs, outputs, nodes, constants, free)
+        return Graph(proto.name, inputs, outputs, nodes, constants, free,
+                     tuple(map(_input, proto.output)))
 
     def _nodes(self, protos: Sequence[NodeProto], opsets: Mapping[str, int], given: frozenset[str],
                outer: frozenset[str], values: Mapping[str, AttributeProto]) -> tuple[Node, ...]:
@@ -235,7 +236,7 @@ def _given(proto: NodeProto, values: Mapping[str, AttributeProto]) -> dict[str, 
 
 
 def _input(proto: onnx.ValueInfoProto) -> Input:
-    """What a file says of an input."""
+    """What a file says of an input, or an output."""
     kind = proto.type.WhichOneof("value")
     if kind == "map_type":
         values = proto.type.map_type.value_type.tensor_type.elem_type

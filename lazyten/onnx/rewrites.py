@@ -375,6 +375,22 @@ def _with_blocks(node: Node, blocks: Blocks) -> Node:
         row, function=partial(function, row.function, blocks), arrays=None))
 
 
+def unblocked(node: Node) -> Node:
+    """The node with its weights as the file has them, if they lie in blocks: NumPy multiplies with
+    nothing else."""
+    row = node.meaning
+    if not isinstance(row, Operator) or not isinstance(row.function, partial) \
+            or row.function.func not in (_multiplied, _convolved):
+        return node
+    return replace(node, meaning=replace(row, function=partial(_as_given, *row.function.args)))
+
+
+def _as_given(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: Any,
+              **options: Any) -> Any:
+    """An operator's function with its weights as the file has them."""
+    return function(x, blocks.as_given(x), *inputs[1:], **options)
+
+
 def _multiplied(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: Any,
                 **options: Any) -> Any:
     """An operator's function with its weights in blocks."""

@@ -371,3 +371,19 @@ def test_a_loop_without_an_end_is_refused() -> None:
     model = loaded([node("Loop", "- - s", "y", body=body)], [value("s", FLOAT, [2])], "y")
     with pytest.raises(lt.ArgumentError, match="has no end"):
         model([np.zeros(2, np.float32)])
+
+
+def test_a_loop_without_steps_whose_body_needs_some_has_the_shapes_that_the_file_says() -> None:
+    take = [node("Gather", "x i", "row"), node("Reshape", "row k", "z"),
+            node("Identity", "c", "goes")]
+    body = subgraph(take, [value("i", INT64, []), value("c", BOOL, [])], "goes z")
+    body.output[1].CopyFrom(value("z", FLOAT, ["m", 2]))
+    model = loaded([node("Shape", "x", "size"), node("Gather", "size zero", "n"),
+                    node("Loop", "n -", "zs", body=body)],
+                   [value("x", FLOAT, ["n", 4])], "zs", [
+                       onnx.numpy_helper.from_array(np.array([2, 2]), "k"),
+                       onnx.numpy_helper.from_array(np.array(0), "zero")])
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(model([x])[0], x.reshape(3, 2, 2))
+    found, = model([x[:0]])
+    assert found.shape == (0, 0, 2) and found.dtype == np.float32

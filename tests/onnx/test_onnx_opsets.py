@@ -84,6 +84,17 @@ def test_of_nothing_nothing_is_made(kind: str, opset: int, options: dict[str, An
     assert found.shape == wanted and found.dtype == np.float32
 
 
+@pytest.mark.parametrize("keep", [0, 1])
+def test_rows_that_are_none_have_no_greatest_place(keep: int) -> None:
+    x = np.zeros((2, 0, 0), np.float32)
+    node = helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=keep)
+    found, = run([node], {"x": x}, ["y"])
+    assert found.shape == ((2, 1, 0) if keep else (2, 0)) and found.dtype == np.int64
+    with pytest.raises(lt.LazytenError, match="size 0"):
+        run([helper.make_node("ArgMax", ["x"], ["y"], axis=1)], {"x": x[:, :, :0].reshape(2, 0)},
+            ["y"])
+
+
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 def test_an_axis_without_elements_is_resized_by_a_scale(mode: str) -> None:
     graph = helper.make_graph(
@@ -306,3 +317,11 @@ def test_multinomial_draws_by_probability() -> None:
     shares = np.stack([(drawn == k).mean(1) for k in range(3)], 1)
     np.testing.assert_allclose(shares, np.exp(logits), atol=0.03)
     assert drawn.dtype == np.int32
+
+
+@pytest.mark.parametrize(("side", "image"), [(np.nan, 0), (np.inf, 0), (3, 2)])
+def test_boxes_of_no_size_or_of_no_image_are_an_error(side: float, image: int) -> None:
+    feeds = {"x": np.ones((2, 1, 4, 4), np.float32), "boxes": np.float32([[0, 0, 2, side]]),
+             "images": np.array([image])}
+    with pytest.raises(lt.ArgumentError, match="the 2 that there are"):
+        run([one("RoiAlign", [*feeds], ["y"], sampling_ratio=2)], feeds, ["y"])

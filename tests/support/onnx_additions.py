@@ -91,6 +91,33 @@ FUSED = [
         ones(*sizes)])
       for options, sizes in (({}, (4, 3)), ({}, (1, 5)), ({
           "mode": "nearest", "extrapolation_value": 2.0}, (3, 7)))],
+    Row("LinearAttention", MICROSOFT, {"q_num_heads": 4, "kv_num_heads": 2}, [
+        floats(2, 5, 12), floats(2, 5, 6), floats(2, 5, 8), floats(2, 2, 3, 4),
+        -np.abs(floats(2, 5, 6)), np.abs(floats(2, 5, 2))], 2),
+    Row("LinearAttention", MICROSOFT, {"q_num_heads": 2, "kv_num_heads": 4, "scale": 0.4,
+        "update_rule": "delta"}, [floats(1, 3, 6), floats(1, 3, 12), floats(1, 3, 8), NONE, NONE,
+        np.abs(floats(1, 3, 1))], 2),
+    Row("LinearAttention", MICROSOFT, {"q_num_heads": 2, "kv_num_heads": 2,
+        "update_rule": "gated"}, [floats(2, 1, 6), floats(2, 1, 6), floats(2, 1, 8),
+        floats(2, 2, 3, 4), -np.abs(floats(2, 1, 2))], 2),
+    Row("LinearAttention", MICROSOFT, {"q_num_heads": 2, "kv_num_heads": 2,
+        "update_rule": "linear"}, [floats(2, 4, 6), floats(2, 4, 6), floats(2, 4, 4)], 2),
+    Row("CausalConvWithState", MICROSOFT, {"activation": "silu", "dilation": 2}, [
+        floats(2, 3, 5), floats(3, 1, 4), floats(3), floats(2, 3, 6)], 2),
+    Row("CausalConvWithState", MICROSOFT, {"channels_last": 1}, [floats(2, 1, 2, 3),
+        floats(6, 1, 3), NONE, floats(2, 2, 2, 3)], 2),
+    Row("CausalConvWithState", MICROSOFT, {}, [floats(2, 3, 4), floats(3, 1, 1)], 2),
+    Row("ThresholdedRelu", 8, {"alpha": 0.3}, [floats(3, 4)]),
+    Row("ImageScaler", 8, {"scale": 0.5, "bias": [1.0, -2.0]}, [floats(2, 2, 3, 4)]),
+    Row("Crop", 8, {"border": [1, 2, 0, 1]}, [floats(1, 2, 6, 7)]),
+    Row("Crop", 8, {"border": [1, 2, 0, 1], "scale": [2, 3]}, [floats(1, 2, 6, 7)]),
+    Row("ParametricSoftplus", 8, {"alpha": 1.5, "beta": 0.5}, [floats(5)]),
+    Row("ScaledTanh", 8, {"alpha": 1.5, "beta": 0.5}, [floats(5)]),
+    Row("Affine", 8, {"alpha": 1.5, "beta": 0.5}, [floats(5)]),
+    Row("Scale", 8, {"scale": 1.5}, [floats(5)]),
+    Row("MeanVarianceNormalization", 8, {}, [floats(2, 2, 3, 4)]),
+    Row("MeanVarianceNormalization", 8, {"across_channels": 1, "normalize_variance": 0}, [
+        floats(2, 2, 3, 4)]),
     Row("SimplifiedLayerNormalization", 13, {"epsilon": 1e-3}, [floats(2, 3, 4), floats(4)]),
     Row("LayerNormalization", 13, {"axis": 1}, [floats(2, 3, 4), floats(3, 4), floats(3, 4)]),
     Row("SkipLayerNormalization", MICROSOFT, {"epsilon": 1e-3},

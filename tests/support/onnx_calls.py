@@ -272,6 +272,13 @@ CALLS = [
     Row("AveragePool", 19, {"kernel_shape": [2], "strides": [3], "pads": [1, 0], "dilations": [2]},
         [floats(1, 1, 1)]),
     Row("Compress", 11, {"axis": 0}, [floats(2, 3), np.array([False, True, True])]),
+    *(Row("RoiAlign", 16, {"output_height": 2, "output_width": 3, "mode": mode}, [
+        floats(2, 3, 40, 30), np.array([[0, 0, 3, 2], [1, 1, 28, 37], [5, 6, 12, 20], [9, 9, 9, 9],
+        [0, 1, 4, 38]], np.float32), places(0, 1, 1, 0, 0)]) for mode in ("avg", "max")),
+    Row("Dropout", 8, {}, [floats(2, 3)], 2),
+    Row("Dropout", 10, {}, [floats(2, 3)], 2),
+    Row("NonMaxSuppression", 11, {}, [np.abs(floats(2, 9, 4)), floats(2, 3, 9), places(3).reshape(
+        1), np.array([0.2], np.float32), np.array([-0.1], np.float32)]),
     Row("RoiAlign", 16, {"output_height": 2, "output_width": 2}, [floats(1, 2, 5, 5),
         np.array([[3, 1, 2, 4], [1, 1, 3, 3.5]], np.float32), places(0, 0)]),
     Row("Resize", 18, {"mode": "linear", "antialias": 1}, [whole((1, 1, 9, 7)), floats(0),

@@ -4,12 +4,16 @@ from __future__ import annotations
 import sys
 from functools import partial
 
+import numpy as np
+from onnx import TensorProto
+
 import lazyten as lt
 from lazyten.onnx.repeating import BLOCK, Block, Body, Step
 from lazyten.onnx.scanning import along
 from lazyten.onnx.table import operator
+from lazyten.onnx.tensors import numpy_type
 from lazyten.onnx.values import Value, to_array, to_tensor
-from lazyten.support.errors import ArgumentError, ShapeError
+from lazyten.support.errors import ArgumentError, LazytenError, ShapeError
 
 
 def _flag(value: Value, what: str) -> bool:
@@ -56,8 +60,18 @@ class _Collected:
 
 
 def _of_no_steps(body: Body, values: list[Value], first: int) -> list[Value]:
-    """What a loop collects that does nothing: no rows of the shapes that a step would give."""
-    return [to_tensor(x, None)[None][:0] for x in body(*values)[first:]]
+    """What a loop collects that does nothing: no rows of the shapes that a step would give. Where
+    it fails, as nothing is what it expects, of the shapes that the file says, sizes that it does
+    not say being 0, as in onnxruntime."""
+    try:
+        return [to_tensor(x, None)[None][:0] for x in body(*values)[first:]]
+    except LazytenError:
+        declared = body.program.graph.declared[first:]
+        if not all(x.is_tensor and x.dtype for x in declared):
+            raise
+    return [to_tensor(np.zeros((0, *[n if isinstance(n, int) else 0 for n in x.shape or ()]),
+                               numpy_type(TensorProto.DataType.Value(x.dtype))), body.device)
+            for x in declared]
 
 
 @operator("Loop", eager=True, raw=True, pure=False)

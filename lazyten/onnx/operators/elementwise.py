@@ -236,21 +236,24 @@ def swish(x: T, *, alpha: float = 1.0) -> T:
 
 
 @operator("Dropout", since=12, host="ratio training_mode")
-def dropout(x: T, ratio: object = None, training_mode: object = None, *, seed: int = 0,
-            outputs: int = 1) -> tuple[T, ...]:
+def dropout(x: T, ratio: object = None, training_mode: object = None, *, seed: int = 0
+            ) -> tuple[T, ...]:
     """x, and in training with elements left out; and which were kept."""
-    return _dropout(x, 0.5 if ratio is None else float(ratio),  # type: ignore[arg-type]
-                    bool(training_mode), outputs)
+    share = 0.5 if ratio is None else float(ratio)  # type: ignore[arg-type]
+    if not training_mode or share == 0:
+        return x, lt.ones_like(x, dtype=lt.bool_)
+    kept = lt.rand(x.shape, device=x.device) >= share
+    return x * kept / (1 - share), kept
+
+
+@operator("Dropout", since=10)
+def dropout_10(x: T, *, ratio: float = 0.5) -> tuple[T, ...]:
+    """x, as these opsets have no training; which were kept is then not said, and false here, as in
+    onnxruntime."""
+    return x, lt.zeros_like(x, dtype=lt.bool_)
 
 
 @operator("Dropout", since=7)
-def dropout_7(x: T, *, ratio: float = 0.5, outputs: int = 1) -> tuple[T, ...]:
-    """x: these opsets have no training."""
-    return _dropout(x, ratio, False, outputs)
-
-
-def _dropout(x: T, ratio: float, training: bool, outputs: int) -> tuple[T, ...]:
-    if not training or ratio == 0:
-        return x, lt.ones_like(x, dtype=lt.bool_)
-    kept = lt.rand(x.shape, device=x.device) >= ratio
-    return x * kept / (1 - ratio), kept
+def dropout_7(x: T, *, ratio: float = 0.5) -> tuple[T, ...]:
+    """The same, where what is not said is of x's type."""
+    return x, lt.zeros_like(x)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -149,36 +150,75 @@ def affine_grid(theta: T, size: Array, *, align_corners: int = 0) -> T:
     return F.affine_grid(theta, check_size(size, "grid"), bool(align_corners))
 
 
-def _neighbours(places: Array, size: int) -> list[tuple[Array, Array]]:
-    """The positions before and behind each place of an axis, and their weights in a linear
-    interpolation; 0 for places outside by more than a pixel."""
+class _Spans(NamedTuple):
+    """Where boxes lie along an axis of `size` elements, in so many bins each; each: samples of a
+    bin, of every box."""
+
+    start: Array
+    extent: Array
+    each: Array
+    bins: int
+    size: int
+
+    def of(self, boxes: Array) -> _Spans:
+        """Those of some boxes."""
+        return self._replace(start=self.start[boxes], extent=self.extent[boxes],
+                             each=self.each[boxes])
+
+
+def _spans(start: Array, end: Array, least: float, bins: int, size: int, ratio: int) -> _Spans:
+    """ratio: samples of a bin, 0 for one a pixel."""
+    extent = (end - start).clip(least)
+    each = np.full(len(start), ratio) if ratio > 0 else np.ceil(extent / bins).clip(0)
+    return _Spans(start, extent, each.astype(np.int64), bins, size)
+
+
+def _samples(spans: _Spans) -> tuple[Array, Array]:
+    """Which elements the samples of each bin lie between, and the weights of these, 0 for samples
+    outside by more than a pixel: [box, bin, neighbour]. Weights of samples that a box lacks, where
+    another has more, are NaN."""
+    bins, size, most = spans.bins, spans.size, int(spans.each.max(initial=0))
+    check_size([len(spans.start), bins, most, 2], "samples")
+    sample, each = np.arange(most), spans.each[:, None, None]
+    inside_bin = np.arange(bins)[:, None] * each + sample + 0.5
+    places = (spans.start[:, None, None] + inside_bin * spans.extent[:, None, None]
+              / np.maximum(bins * each, 1)).astype(np.float32)
     at = places.clip(0, size - 1)
     before = np.floor(at).astype(np.int64)
-    behind, part = np.minimum(before + 1, size - 1), at - before
-    inside = (places >= -1) & (places <= size)
-    return [(before, (1 - part) * inside), (behind, part * inside)]
+    inside = np.where(sample < each, (places >= -1) & (places <= size), np.nan)
+    weights = np.stack([1 - (at - before), at - before], -1) * inside[..., None]
+    neighbours = np.stack([before, np.minimum(before + 1, size - 1)], -1)
+    shape = len(spans.start), bins, 2 * most
+    return neighbours.reshape(shape), weights.astype(np.float32).reshape(shape)
 
 
-def _weights(places: Array, size: int, like: T) -> T:
-    """Weights of linear interpolation: [places, size]."""
-    found = np.zeros((len(places), size), np.float32)
-    for positions, weights in _neighbours(places, size):
-        found[np.arange(len(places)), positions] += weights
-    return lt.tensor(found, device=like.device).to(like.dtype)
+def _sampled(x: T, batches: Array, rows: tuple[Array, Array], columns: tuple[Array, Array],
+             mode: str) -> T:
+    """The mean of the samples of each bin, or the greatest of their weighted neighbours, as the
+    standard has it; 0 for a bin of none. Each sample has four neighbours."""
+    if not rows[0].size * columns[0].size:
+        return x.new_zeros((len(batches), x.shape[1], rows[0].shape[1], columns[0].shape[1]))
+    check_size([rows[0].size, *columns[0].shape[1:], x.shape[1]], "samples")
+    table = x.movedim(1, -1).reshape(-1, x.shape[1])
 
+    def across(values: Array) -> T:
+        return lt.tensor(values, device=x.device)[:, None, None]
 
-def _greatest_neighbours(image: T, rows: Array, columns: Array) -> T:
-    """The greatest of the four weighted neighbours of each place, as the standard has it:
-    [channels, rows, columns]."""
-    best: T | None = None
-    for y, high in _neighbours(rows, image.shape[1]):
-        for x, wide in _neighbours(columns, image.shape[2]):
-            y_at, x_at = (lt.tensor(v, device=image.device) for v in (y, x))
-            weights = lt.tensor((high[:, None] * wide).astype(np.float32), device=image.device)
-            values = image.index_select(1, y_at).index_select(2, x_at) * weights.to(image.dtype)
-            best = values if best is None else lt.maximum(best, values)
-    assert best is not None
-    return best
+    def along(values: Array) -> T:
+        return lt.tensor(values, device=x.device)[:, :, :, None, None]
+    first = batches.reshape(-1, 1, 1) * x.shape[2]
+    at = along((first + rows[0]) * x.shape[3]) + across(columns[0])
+    weights = along(rows[1]) * across(columns[1])
+    there, found = ~weights.isnan(), table.index_select(0, at.reshape(-1)).reshape(*at.shape, -1)
+    values = found * lt.where(there, weights, 0.0).to(x.dtype).unsqueeze(-1)
+    count = there.sum((2, 4)).unsqueeze(-1)
+    if mode == "avg":
+        result = values.sum((2, 4)) / (count / 4).clamp(min=1)
+    else:
+        best = lt.where(there.unsqueeze(-1), values, x.dtype.min).amax((2, 4))
+        result = lt.where(count > 0, best, 0)
+    bins: T = result.to(x.dtype).movedim(-1, 1)
+    return bins
 
 
 @operator("RoiAlign", since=16, host="rois batch_indices")
@@ -186,34 +226,24 @@ def roi_align(x: T, rois: Array, batch_indices: Array, *, mode: str = "avg",
               coordinate_transformation_mode: str = "half_pixel", output_height: int = 1,
               output_width: int = 1, sampling_ratio: int = 0, spatial_scale: float = 1.0) -> T:
     """Means (or extremes) of samples in each of some boxes, [box, channel, height, width]."""
-    check_size([len(rois), x.shape[1], output_height, output_width], "bins")
-    half = 0.5 if coordinate_transformation_mode == "half_pixel" else 0.0
-    found = []
-    for box, batch in zip(rois.astype(np.float64), batch_indices.tolist(), strict=True):
-        x1, y1, x2, y2 = box * spatial_scale - half
-        height, width = y2 - y1, x2 - x1
-        if not half:
-            height, width = max(height, 1.0), max(width, 1.0)
-        parts = []
-        for start, extent, count, size in ((y1, height, output_height, x.shape[2]),
-                                           (x1, width, output_width, x.shape[3])):
-            each = sampling_ratio if sampling_ratio > 0 else math.ceil(extent / count)
-            each = max(each, 0)
-            check_size([each, count, size], "samples")
-            places = start + (np.arange(count * each) + 0.5) * extent / max(count * each, 1)
-            parts.append((places.astype(np.float32), each))
-        (rows, a), (columns, b) = parts
-        if not a * b:  # a box of no samples, as its size is none or less
-            found.append(x.new_zeros(x.shape[1], output_height, output_width))
-        elif mode == "avg":
-            whole = _weights(rows, x.shape[2], x) @ x[batch] @ _weights(columns, x.shape[3], x).mT
-            found.append(whole.reshape(-1, output_height, a, output_width, b).mean((2, 4)))
-        else:
-            found.append(_greatest_neighbours(x[batch], rows, columns).reshape(
-                -1, output_height, a, output_width, b).amax((2, 4)))
-    if not found:
-        return lt.zeros(0, x.shape[1], output_height, output_width, dtype=x.dtype, device=x.device)
-    return lt.stack(found)
+    sizes = check_size([len(rois), x.shape[1], output_height, output_width], "bins")
+    half, count = coordinate_transformation_mode == "half_pixel", x.shape[0]
+    if not np.isfinite(rois).all() or ((batch_indices < -count) | (batch_indices >= count)).any():
+        raise ArgumentError(f"boxes with infinite sides or none, or of other images than "
+                            f"the {count} that there are")
+    x1, y1, x2, y2 = (rois.astype(np.float64) * spatial_scale - (0.5 if half else 0.0)).T
+    least = -math.inf if half else 1.0
+    rows = _spans(y1, y2, least, output_height, x.shape[2], sampling_ratio)
+    columns = _spans(x1, x2, least, output_width, x.shape[3], sampling_ratio)
+    # Boxes of nearly as many samples are done at once: one that is large has many.
+    most = np.ceil(np.log2(np.maximum(rows.each, columns.each).clip(1)))
+    groups = [np.flatnonzero(most == n) for n in np.unique(most)]
+    parts = [_sampled(x, batch_indices[boxes], _samples(rows.of(boxes)),
+                      _samples(columns.of(boxes)), mode) for boxes in groups]
+    if len(parts) < 2:
+        return parts[0] if parts else x.new_zeros(sizes)
+    order = np.argsort(np.concatenate(groups))
+    return lt.cat(parts).index_select(0, lt.tensor(order, device=x.device))
 
 
 @operator("RoiAlign", host="rois batch_indices")
@@ -267,9 +297,9 @@ def non_max_suppression(boxes: Array, scores: Array, count: Array | None = None,
     rows: list[tuple[int, int, int]] = []
     for batch, kind in np.ndindex(*scores.shape[:2]):
         score = scores[batch, kind]
-        order = np.argsort(-score, kind="stable")
-        if score_threshold is not None:
-            order = order[score[order] > float(score_threshold.item())]
+        good = np.arange(len(score)) if score_threshold is None else \
+            np.flatnonzero(score > float(score_threshold.item()))
+        order = good[np.argsort(-score[good], kind="stable")]
         taken: list[int] = []
         while len(order) and len(taken) < most:
             best, order = int(order[0]), order[1:]

@@ -93,6 +93,9 @@ def _position(name: str) -> None:
     @operator(name)
     def arg(data: T, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> T:
         function = lt.argmax if name == "ArgMax" else lt.argmin
+        shape = [n if i != axis % data.ndim else 1 for i, n in enumerate(data.shape)]
+        if 0 in shape:  # no result, which has no place either
+            data = data.new_zeros(shape)
         if not select_last_index:
             return function(data, axis, keepdim=bool(keepdims))
         return data.shape[axis] - 1 - function(data.flip(axis), axis, keepdim=bool(keepdims))
