@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from lazyten.capture.arrays import ArrayCall, is_plain_argument, only_computes
 from lazyten.capture.breaks import InPython, NotBegun
@@ -98,11 +98,12 @@ class Jitted(Generic[P, R]):
         if traced or levels.under_way():  # part of something larger
             return self.function(*args, **kwargs)
         with self._lock:
-            last = self._last
-            if last is not None and not kwargs and last.is_like(args) and last.replay.holds(args):
+            last, positional = self._last, cast("Sequence[Tensor]", args)
+            if last is not None and not kwargs and last.is_like(positional) \
+                    and last.replay.holds(positional):
                 last.family.in_a_row = 0
                 found: Replay | InPython | None = last.replay
-                tensors: Sequence[Tensor] = args  # type: ignore[assignment]  # as is_like() says
+                tensors = positional
             else:
                 found, tensors = self._looked_up(Call(args, kwargs), given)
             if isinstance(found, Replay):

@@ -1,8 +1,8 @@
 """A call of a jitted function that is like the last one, which is known without a key.
 
-In: the arguments of a call. Out: whether its key (call.py) would be that of the last one. To compare
-what a key is made of takes a third of the time that a key takes, and most calls are like the one
-before.
+In: the arguments of a call. Out: whether its key (call.py) would be that of the last one. To
+compare what a key is made of takes a third of the time that a key takes, and most calls are like
+the one before.
 """
 from __future__ import annotations
 

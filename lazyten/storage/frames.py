@@ -84,9 +84,9 @@ def with_hooks() -> list[Frame]:
 
 
 class _Lengths:
-    """How long frames are. usual: so many operations one has until what it made is computed; cut_off:
-    so many were cut off from the step under way. (No attributes of Frame: where a class changes,
-    Python looks up anew what it has found in its instances.)"""
+    """How long frames are. usual: so many operations one has until what it made is computed;
+    cut_off: so many were cut off from the step under way. (No attributes of Frame: where a class
+    changes, Python looks up anew what it has found in its instances.)"""
 
     __slots__ = ("cut_off", "usual")
 

@@ -20,15 +20,14 @@ class Location(NamedTuple):
         return f"{os.path.basename(self.file)}:{self.line}"
 
 
-class Instruction(NamedTuple):
-    """Code with the offset of an instruction, of which there is one at a time: to compare code by what
-    it does, and to hash it, takes as long as it is."""
+class Instruction:
+    """Code with the offset of an instruction, of which there is one at a time: to compare code by
+    what it does, and to hash it, takes as long as it is."""
 
-    code: CodeType
-    offset: int
+    __slots__ = ("code", "offset")
 
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.code, self.offset = code, offset
 
 
 Place = Location | Instruction
@@ -83,7 +82,7 @@ def located(place: Place | None) -> Location | None:
     """The line of a place."""
     if place is None or isinstance(place, Location):
         return place
-    code, offset = place
+    code, offset = place.code, place.offset
     line = next((line for first, end, line in code.co_lines() if first <= offset < end), None)
     return Location(code.co_filename, line or code.co_firstlineno)
 
