@@ -91,6 +91,14 @@ def test_arguments_of_another_kind_are_told_apart(name: str) -> None:
         _is_computed_alike(call, *OTHERS[name](*values(6)))
 
 
+def test_one_tensor_twice_is_told_apart_from_two() -> None:
+    call = lt.jit(lambda x, y: x * 2 if x is y else x * y + 1)
+    x, y = values()
+    for _ in range(4):
+        call(x, y)
+    assert call(x, x).tolist() == (x * 2).tolist()
+
+
 def test_arguments_by_name_are_told_apart() -> None:
     call = lt.jit(function)
     called(call)

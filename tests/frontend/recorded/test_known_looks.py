@@ -102,20 +102,34 @@ def test_a_known_look_takes_one_way(keeps: bool, monkeypatch: pytest.MonkeyPatch
 def test_who_looks_on_is_told_of_a_known_look() -> None:
     x, y, *_ = _given(0)
     for _ in range(OFTEN):
-        (x + y).sum().item()
+        _alone(x, y)
     seen = list[str]()
     with observers.told(OnRun(lambda device, plan: seen.append(device))):
-        (x + y).sum().item()
+        _alone(x, y)
     assert seen == ["cpu"]
 
 
 def test_a_known_look_is_checked_where_that_is_asked_for() -> None:
     x, zero = lt.tensor([1.0, 2.0]).realize(), lt.zeros(2).realize()
+
+    def quotient() -> Any:
+        return (x / zero).sum().item()
     for _ in range(OFTEN):
-        (x / zero).sum().item()
+        quotient()
     with lt.check("inf"), pytest.raises(lt.CheckError):
-        (x / zero).sum().item()
-    assert (x / zero).sum().item() == np.inf
+        quotient()
+    assert quotient() == np.inf
+
+
+def test_what_was_recorded_before_a_known_look_reads_what_that_has_computed() -> None:
+    x, y, a, b = _given(0)
+    for _ in range(OFTEN):
+        total = (x + y).sum()
+        template, more = total._storage._template, total * 2
+        frame = more._storage._frame
+        total.item()
+        assert frame is not None and template in frame.realized
+        assert more.item() == 2 * (a + b).sum()
 
 
 def test_a_value_with_a_graph_is_looked_at_and_differentiated() -> None:
