@@ -9,6 +9,7 @@ Files, in reading order:
 - jitted.py: `lt.jit`: functions that are traced once a signature, and then run as one native
   call.
 - call.py: The arguments of one call of a jitted function, and what calls are told apart by.
+- last_call.py: A call of a jitted function that is like the last one, which is known without a key.
 - pieces.py: Arguments that begin elsewhere in memory at each call, such as a batch's rows of the
   data.
 - capture.py: Recording one call of a function: which tensors it reads, and what it computes and
@@ -31,22 +32,23 @@ Files, in reading order:
 - dims.py: Sizes that vary from call to call of a jitted function: `lt.Dim`, and what is checked of
   each.
 
-`jitted.py` keys a call by its arguments; `capture.py` runs the function once while `tracing.py`,
-which storages, tensors, generators and optimizers report to, tells it what is touched. Every
-storage from outside then reads as a Placeholder; after the trace all of them are put back, so a
-trace has no effects, and the first call is a replay like all others. Where the function needs what
-a replay cannot give, a value to look at or a line to print, the trace ends as if there had been
-none: the stand-ins get the memory they stood for, what was put off is done, and the rest of the
-function runs (breaks.py). So its Python runs exactly once in that call, too; later calls run it as
-it is, and what it records between two breaks has its plan, as anything recorded has. What was noted
-is a `Captured` (captured.py): where values come from in any call, what is written, what the host
-computes anew. `replay.py` makes one Plan of it and launches it through `Executor.sequence`, which
-on the cpu is one native call for all kernels, or through `Executor.limited` if it has indices to
-look at before something is written (checks.py): on the cpu that is one call, too, as the list of
-launches may have limits in it at which it ends. `environment.py` compares the Python state a
-function can reach by name with that of the trace; purity.py refuses printing, clocks and foreign
-random numbers. `ResultBuffers` (result_buffers.py) is memory for the results of a call, used again
-when its reference counts say that nothing reads it any more.
+`jitted.py` keys a call by its arguments, unless it is like the last one; `capture.py` runs the
+function once while `tracing.py`, which storages, tensors, generators and optimizers report to,
+tells it what is touched. Every storage from outside then reads as a Placeholder; after the trace
+all of them are put back, so a trace has no effects, and the first call is a replay like all others.
+Where the function needs what a replay cannot give, a value to look at or a line to print, the trace
+ends as if there had been none: the stand-ins get the memory they stood for, what was put off is
+done, and the rest of the function runs (breaks.py). So its Python runs exactly once in that call,
+too; later calls run it as it is, and what it records between two breaks has its plan, as anything
+recorded has. What was noted is a `Captured` (captured.py): where values come from in any call, what
+is written, what the host computes anew. `replay.py` makes one Plan of it and launches it through
+`Executor.sequence`, which on the cpu is one native call for all kernels, or through
+`Executor.limited` if it has indices to look at before something is written (checks.py): on the cpu
+that is one call, too, as the list of launches may have limits in it at which it ends.
+`environment.py` compares the Python state a function can reach by name with that of the trace;
+purity.py refuses printing, clocks and foreign random numbers. `ResultBuffers` (result_buffers.py)
+is memory for the results of a call, used again when its reference counts say that nothing reads it
+any more.
 
 What one device computes of a call is a `Segment` (segment.py). What a call updates it writes to
 the tensor's own memory, and results to that of donated arguments (donation.py), where three

@@ -84,6 +84,10 @@ class Replay:
         self.changed_anew = [s for s in written if s.fixed is None]
         self.fixed = [s.fixed for s in sources if s.fixed is not None]
         self.flags = list(map(_FLAGS, self.fixed))
+        captured = self.captured
+        self.once = [*(self.state if self.written else ()), *captured.wanted]
+        self.is_conditional = self.environment.tells_apart or any(
+            (captured.layouts, self.looked_up, self.fixed, self.once, captured.guards))
 
     @functools.cached_property
     def fingerprint(self) -> Hashable:
@@ -105,8 +109,11 @@ class Replay:
     def holds(self, arguments: Sequence[Tensor]) -> bool:
         """Whether this is what tracing the function anew would give, as far as it can be told."""
         captured = self.captured
-        if self.replacements != tracing.replacements or self.environment.has_changed \
-                or self.environment.has_any(arguments):
+        if self.replacements != tracing.replacements or self.environment.has_changed:
+            return False
+        if not self.is_conditional:
+            return True
+        if self.environment.has_any(arguments):
             return False
         for source, layout in captured.layouts:
             if layout_of(source.find(arguments)._grad) != layout:
@@ -118,10 +125,9 @@ class Replay:
             return False
         # What is written must not be read by another name, and a gradient is that of all that is
         # read of a tensor.
-        once = [*(self.state if self.written else ()), *captured.wanted]
-        if once:
+        if self.once:
             storages = self._storages(arguments)
-            if any(storages.count(storages[number]) > 1 for number in once):
+            if any(storages.count(storages[number]) > 1 for number in self.once):
                 return False
         return not captured.guards or all(look() == seen for look, seen in captured.guards)
 

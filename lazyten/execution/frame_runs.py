@@ -7,7 +7,7 @@ What was written in place, and what came out of the same backward pass, is compu
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 from weakref import WeakSet, ref
@@ -18,12 +18,21 @@ from lazyten.execution.interpreted import by_nobody
 from lazyten.execution.plans.making import PLAN_LIMIT
 from lazyten.execution.plans.narrowing import storable
 from lazyten.execution.plans.plan import settings
-from lazyten.execution.segment import Root, Segment
+from lazyten.execution.segment import Owners, Ready, Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
-from lazyten.storage import history
+from lazyten.storage import history, tracing
 from lazyten.storage.deferred import Deferred, settle_known
-from lazyten.storage.frames import Frame, end, here, looked, memory_of, template_in
+from lazyten.storage.frames import (
+    SHORTEST,
+    Frame,
+    end,
+    here,
+    lengths,
+    looked,
+    memory_of,
+    template_in,
+)
 from lazyten.storage.history import HEAVY
 from lazyten.storage.storage import UNMARKED, Buffer, Storage
 from lazyten.support import observers
@@ -36,7 +45,7 @@ WITH_MEMORY, SMALL, SMALL_ONES = 8, 1 << 20, 128
 """So many programs keep memory for their results, once they were run TRIALS times; and so many that
 need no more bytes than SMALL."""
 TRIALS = 3
-SHORTEST = Frame.usual_limit
+NO_OWNERS: tuple[Owners, int, Collection[int]] = (), 0, ()
 BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
 LONG = 2_500
@@ -48,12 +57,12 @@ flow through much of what was recorded, which is a step of training then, and no
 
 class Program:
     """A segment; which of its results are wanted again, how often it was run, and what it writes
-    over."""
+    over. only_reads: it is known to write over nothing, and to look at no index."""
 
-    __slots__ = ("again", "runs", "segment", "updates")
+    __slots__ = ("again", "only_reads", "runs", "segment", "updates")
 
     def __init__(self, segment: Segment, again: Sequence[Node]) -> None:
-        self.segment, self.again, self.runs = segment, again, 0
+        self.segment, self.again, self.runs, self.only_reads = segment, again, 0, False
         self.updates = Updates()
 
 
@@ -81,6 +90,40 @@ def realize(storages: Sequence[Storage]) -> bool:
     if is_step:
         note_step(frame)
     compute(frame, storages)
+    return True
+
+
+def look(storage: Storage) -> None:
+    """Compute a value that somebody looks at, alone (see realization.realize)."""
+    if tracing.active is not None or here.first_serial is not None or not _looked_at(storage):
+        realization.realize([storage])
+
+
+def _looked_at(storage: Storage) -> bool:
+    """Compute a value of this thread's alone, by a program that only reads: what realize() comes to
+    then. False where there is more to it, or no such program is known."""
+    frame: Frame | None = storage._frame
+    if frame is None:
+        if storage.buffer is not None:
+            looked()
+            return True
+        return False
+    if frame.realized or storage.companions or storage.leaf_id is not None \
+            or frame.thread != get_ident():
+        return False
+    known = frame.known_storages()
+    template = known.pop(storage, None)
+    if template is None or known and any(_is_due(s, t, ()) for s, t in known.items()):
+        return False
+    program = _programs.again.get(_key(frame, (template,), tuple(known.values()), ()))
+    ready = None if program is None or not program.only_reads else program.segment.up_to_date
+    if program is None or ready is None or observers.present():
+        return False
+    looked()
+    nodes = ready.run(frame.sources, NO_OWNERS, ())
+    _keep_memory(program, ready)
+    _settle(frame, program, {storage: template}, nodes, known)
+    _end(frame, known)
     return True
 
 
@@ -142,20 +185,32 @@ def _compute(frame: Frame, known: Mapping[Storage, Node], due: Mapping[Storage, 
         program = _program(frame, realized, templates, tuple(others.values()))
         try:
             nodes = _run(frame, realized, program, due, written)
-            results = [*zip(due, templates, nodes, strict=False)]
-            if others:  # what is made of these reads their bits
-                frame.realize_all(templates, nodes)
-            else:
-                for storage, template, node in results:
-                    if storage.keeps_graph:
-                        frame.realize(template, memory_of(node))
-            settle_known(frame, [r for r in results if not r[0].keeps_graph])
+            _settle(frame, program, due, nodes, others, written)
             if written:
                 Storage.store(zip(written, nodes[len(due):len(templates)], strict=True), mark)
-            if program.again:
-                frame.realize_all(program.again, nodes[len(templates):])
         finally:
             frame.is_written = False
+    _end(frame, others)
+
+
+def _settle(frame: Frame, program: Program, due: Mapping[Storage, Node], nodes: Sequence[Node],
+            others: Collection[Storage], written: Mapping[Storage, Node] | None = None) -> None:
+    """Let storages have what a program gave, before what is written; and the frame what is read
+    again, where others are not computed."""
+    results = [*zip(due, due.values(), nodes, strict=False)]
+    if others:  # what is made of these reads their bits
+        frame.realize_all((*due.values(), *(written or {}).values()), nodes)
+    else:
+        for storage, template, node in results:
+            if storage.keeps_graph:
+                frame.realize(template, memory_of(node))
+    settle_known(frame, [r for r in results if not r[0].keeps_graph])
+    if program.again:
+        frame.realize_all(program.again, nodes[len(due) + len(written or ()):])
+
+
+def _end(frame: Frame, others: Iterable[Storage]) -> None:
+    """Something of a frame is computed, and these are not."""
     frame.keep(others)
     frame.is_resumed = True
     end(frame)
@@ -173,7 +228,7 @@ def is_cut(frame: Frame) -> bool:
     """Whether a long frame ends before the operation that is about to be recorded: one at the line
     that the frame began with, so that pieces of a loop are alike, or any if none comes for as long
     again."""
-    if frame.recorded < frame.limit + Frame.usual_limit and user_place() != frame.base:
+    if frame.recorded < frame.limit + lengths.usual and user_place() != frame.base:
         return False
     _bound(frame)
     return here.current() is not frame
@@ -185,7 +240,7 @@ def _bound(frame: Frame) -> None:
     and it is to be one program with them."""
     turn = here.turn
     looked()
-    frame.limit += Frame.usual_limit
+    frame.limit += lengths.usual
     known = frame.known_storages()
     pending = [s for s in known if not s.keeps_graph]
     kept = [t for s, t in known.items() if s.keeps_graph]
@@ -196,12 +251,12 @@ def _bound(frame: Frame) -> None:
             compute(frame, pending[first:first + BATCH])
     end(frame)
     here.cut, here.is_cut = turn, True
-    Frame.cut_off += Frame.usual_limit
+    lengths.cut_off += lengths.usual
 
 
 def is_over(frame: Frame) -> bool:
     """Whether it has got as long as any may."""
-    return frame.recorded >= (ONE_STEP if frame.is_step else PATIENCE) * Frame.usual_limit
+    return frame.recorded >= (ONE_STEP if frame.is_step else PATIENCE) * lengths.usual
 
 
 def _is_loop(frame: Frame, kept: Sequence[Node]) -> bool:
@@ -218,13 +273,13 @@ def note_step(frame: Frame) -> None:
     where nobody looks. (What was cut may have been more than the step, so that it counts for no
     more than makes the limit fourfold.)"""
     looked()
-    length = frame.recorded + min(Frame.cut_off, Frame.usual_limit)
-    Frame.usual_limit, Frame.cut_off = max(SHORTEST, 2 * length), 0
+    length = frame.recorded + min(lengths.cut_off, lengths.usual)
+    lengths.usual, lengths.cut_off = max(SHORTEST, 2 * length), 0
 
 
 def forget() -> None:
     """Forget all programs."""
-    Frame.usual_limit, Frame.cut_off = SHORTEST, 0
+    lengths.usual, lengths.cut_off = SHORTEST, 0
     history.forget_steps()
     _wanted.clear()
     _programs.clear()
@@ -232,20 +287,22 @@ def forget() -> None:
     _small.clear()
 
 
-def _due(known: Mapping[Storage, Node], asked: Iterable[Storage],
-         alone: Mapping[Storage, Node]) -> dict[Storage, Node]:
+def _due(known: dict[Storage, Node], asked: Iterable[Storage],
+         alone: dict[Storage, Node]) -> dict[Storage, Node]:
     """What is computed alone, and of what else is known in a frame, what came out of the same
     backward passes as what is asked for, what was written in place, and what is wanted after the
     step."""
     if len(alone) == len(known):
-        return dict(alone)
-    due = {**alone}
+        return alone
     passes = {id(s.companions) for s in asked if s.companions}
-    for s, template in known.items():
-        if s not in alone and s.__class__ is Deferred \
-                and (s.version or id(s.companions) in passes or template in _wanted):
-            due[s] = template
-    return due
+    return alone | {s: template for s, template in known.items()
+                    if s not in alone and _is_due(s, template, passes)}
+
+
+def _is_due(storage: Storage, template: Node, passes: Container[int]) -> bool:
+    """Whether what a frame knows is computed with what is asked for, of these backward passes."""
+    return storage.__class__ is Deferred and (
+        storage.version > 0 or id(storage.companions) in passes or template in _wanted)
 
 
 def _pending(frame: Frame, known: Mapping[Storage, Node],
@@ -269,13 +326,19 @@ def _program(frame: Frame, realized: Mapping[Node, Buffer], templates: tuple[Nod
              others: tuple[Node, ...]) -> Program:
     """The program that computes these templates, and what others that are known depend on: one of
     this thread's, as it may have memory of its own."""
-    known = (len(frame.sources), *realized) if realized else ()
-    key = (templates, others, known, *settings(frame.device), get_ident())
+    key = _key(frame, templates, others, realized)
     found = _programs.get(key)
     if found is None:
         found = _made(frame, realized, templates, others)
         _programs.add(key, found, min(found.segment.nodes, LONG))
     return found
+
+
+def _key(frame: Frame, templates: tuple[Node, ...], others: tuple[Node, ...],
+         realized: Collection[Node]) -> Hashable:
+    """What a program is found by."""
+    known = (len(frame.sources), *realized) if realized else ()
+    return (templates, others, known, *settings(frame.device), get_ident())
 
 
 def _made(frame: Frame, realized: Mapping[Node, Buffer], templates: Sequence[Node],
@@ -311,12 +374,18 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)
     ready = segment.ready
     if ready is not None:
-        kept, limit = (_small, SMALL_ONES) if ready.bytes <= SMALL else (_large, WITH_MEMORY)
-        kept[program] = None
-        kept.move_to_end(program)
-        if len(kept) > limit:
-            kept.popitem(last=False)[0].segment.ready = None
+        program.only_reads = not (program.updates.own or segment.donated or segment.checks)
+        _keep_memory(program, ready)
     return nodes
+
+
+def _keep_memory(program: Program, ready: Ready) -> None:
+    """Let a program keep its memory, and those that were not run for long give theirs back."""
+    kept, limit = (_small, SMALL_ONES) if ready.bytes <= SMALL else (_large, WITH_MEMORY)
+    kept[program] = None
+    kept.move_to_end(program)
+    if len(kept) > limit:
+        kept.popitem(last=False)[0].segment.ready = None
 
 
 def looked_at(storage: Storage) -> Buffer | None:

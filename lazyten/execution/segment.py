@@ -98,8 +98,8 @@ class Segment:
         memory but the caller, in `held` places besides `sources`. unknown: sources that may be
         written, as nobody knows them. looking: who looks on, if that is known.
         """
-        ready = self.ready
-        if ready is None or ready.compiled is not self.planned.programs:  # or compiled anew
+        ready = self.up_to_date
+        if ready is None:
             with collecting_later():
                 ready = self.ready = Ready(self)
         if looking is None:
@@ -107,6 +107,12 @@ class Segment:
         if observers.needs_launches(looking):
             return self._run_plan(ready.plan, sources)
         return ready.run(sources, (owners, held, unknown), looking)
+
+    @property
+    def up_to_date(self) -> Ready | None:
+        """`ready`, unless it is to be made, or made anew as kernels were compiled anew."""
+        ready = self.ready
+        return ready if ready is not None and ready.compiled is self.planned.programs else None
 
     def release(self) -> None:
         """Give memory back; the next run has it reserved again."""

@@ -81,22 +81,17 @@ class _Places:
         self.first: dict[Hashable, int] = {}
         self.lines: dict[Location | None, int] = {None: NO_LINE}
         for number, node in enumerate(toposort(roots)):
-            if node.place is not None and _key(node.place) not in self.first:
-                self.first[_key(node.place)] = number
+            if node.place is not None and node.place not in self.first:
+                self.first[node.place] = number
                 self.lines.setdefault(located(node.place), number)
 
     def of(self, place: Place | None) -> int:
         """The number for a place."""
-        return NO_LINE if place is None else self.first.get(_key(place), HERE)
+        return NO_LINE if place is None else self.first.get(place, HERE)
 
     def of_line(self, line: Location | None) -> int:
         """The number for a line."""
         return self.lines.get(line, HERE)
-
-
-def _key(place: Place) -> Hashable:
-    """A place as something that is quick to look up: code is compared by all that it does."""
-    return place if isinstance(place, Location) else (id(place[0]), place[1])
 
 
 # ---- nodes ---------------------------------------------------------------------------------------

@@ -395,12 +395,17 @@ def available() -> tuple[str, ...]:
 
 def executor(name: str) -> Executor:
     """The runtime of a canonical device name, started on first use."""
-    return _started(str(name))  # a cache tells a str from its subclass
+    found = _running.get(name)
+    return _started(str(name)) if found is None else found
 
 
 def widest_float(name: str) -> DType:
     """float64, or float32 for a device that has no float64."""
     return dt.float64 if dt.float64 in executor(name).dtypes else dt.float32
+
+
+_running: dict[str, Executor] = {}
+"""The runtimes that were started, by the names of their devices."""
 
 
 @cache
@@ -415,6 +420,7 @@ def _started(name: str) -> Executor:
         others = ", ".join(n for n in available() if n != kind)
         raise DeviceError(f"device {name!r} cannot be used here: {error}. "
                           f"Others that are installed: {others}") from error
+    _running[name] = started
     return started
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from sys import getrefcount
 from threading import get_ident, local
-from typing import Any, Protocol, cast
+from typing import Any, Final, Protocol, cast
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 from lazyten.autodiff import hooks
@@ -83,6 +83,21 @@ def with_hooks() -> list[Frame]:
     return [f for r in _with_hooks.valuerefs() if (f := r()) is not None]
 
 
+class _Lengths:
+    """How long frames are. usual: so many operations one has until what it made is computed;
+    cut_off: so many were cut off from the step under way. (No attributes of Frame: where a class
+    changes, Python looks up anew what it has found in its instances.)"""
+
+    __slots__ = ("cut_off", "usual")
+
+    def __init__(self) -> None:
+        self.usual, self.cut_off = SHORTEST, 0
+
+
+SHORTEST = 600
+lengths: Final = _Lengths()
+
+
 class Frame:
     """The memory that templates stand over, and what is known of them.
 
@@ -107,10 +122,6 @@ class Frame:
                  "leaf_numbers", "lifted", "limit", "made", "mark", "number", "realized",
                  "recorded", "room", "rules", "sources", "thread")
 
-    usual_limit = 600
-    cut_off = 0
-    """So many operations were cut off from the step under way."""
-
     def __init__(self, device: str) -> None:
         self.device, self.number, self.thread = device, next(_numbers), get_ident()
         self.mark = ref(self, _marks.discard)
@@ -125,7 +136,7 @@ class Frame:
         self.made: list[ReferenceType[Storage]] = []
         self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
-        self.recorded, self.limit, self.is_resumed = 0, self.usual_limit, False
+        self.recorded, self.limit, self.is_resumed = 0, lengths.usual, False
         self.is_step = self.is_written = self.is_freed = False
         self.is_rest = here.is_cut
         self.leaf_numbers: dict[Any, int | None] = {None: None}

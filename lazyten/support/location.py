@@ -20,9 +20,24 @@ class Location(NamedTuple):
         return f"{os.path.basename(self.file)}:{self.line}"
 
 
-Place = Location | tuple[CodeType, int]
-"""A line, or code with the offset of an instruction. Which line that is takes long to find out, as
-long as the code, and is seldom asked."""
+class Instruction:
+    """Code with the offset of an instruction, of which there is one at a time: to compare code by
+    what it does, and to hash it, takes as long as it is."""
+
+    __slots__ = ("code", "offset")
+
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.code, self.offset = code, offset
+
+
+Place = Location | Instruction
+"""A line, or an instruction. Which line that is takes long to find out, as long as the code, and is
+seldom asked."""
+MOST = 1 << 14
+"""So many instructions are known, to be forgotten where there are more: those of code that is made
+again and again."""
+_instructions: dict[tuple[int, int], Instruction] = {}
+"""By the ids of their code, which they keep, and their offsets."""
 
 _OURS: dict[str, bool] = {}
 
@@ -73,7 +88,7 @@ def located(place: Place | None) -> Location | None:
     """The line of a place."""
     if place is None or isinstance(place, Location):
         return place
-    code, offset = place
+    code, offset = place.code, place.offset
     line = next((line for first, end, line in code.co_lines() if first <= offset < end), None)
     return Location(code.co_filename, line or code.co_firstlineno)
 
@@ -94,9 +109,17 @@ def user_place(above: int = 1) -> Place | None:
         except KeyError:
             ours = _OURS[file] = is_ours(frame.f_globals.get("__name__", ""), file)
         if not ours:
-            return frame.f_code, frame.f_lasti
+            code, offset = frame.f_code, frame.f_lasti
+            return _instructions.get((id(code), offset)) or _noted(code, offset)
         frame = frame.f_back
     return None
+
+
+def _noted(code: CodeType, offset: int) -> Instruction:
+    """An instruction that was not known."""
+    if len(_instructions) >= MOST:
+        _instructions.clear()
+    return _instructions.setdefault((id(code), offset), Instruction(code, offset))
 
 
 class attribute_to:

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from lazyten.execution import frame_runs
 from lazyten.execution import realization as _realization
 from lazyten.frontend.core import printing
 from lazyten.frontend.core.handle import Handle
@@ -43,7 +44,7 @@ class Values(Handle[Tensor]):
 
     def realize(self) -> Self:
         """Compute the value now; gives this tensor."""
-        _realization.realize([self._storage])
+        frame_runs.look(self._storage)
         return self
 
     def numpy(self, *, force: bool = False) -> Array:
@@ -72,7 +73,8 @@ class Values(Handle[Tensor]):
 
     def item(self) -> Scalar:
         """The value of a tensor of one element. ShapeError for any other."""
-        if self.numel() != 1:
+        storage = self._storage
+        if (self.numel() if self._moves else math.prod(storage.shape)) != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
         value = self._first()
@@ -80,11 +82,12 @@ class Values(Handle[Tensor]):
 
     def _first(self) -> Scalar | None:
         """The first element in memory, where that can be read at once; else None."""
-        tracing.refuse(*READING)
+        if tracing.active is not None:
+            tracing.refuse(*READING)
         storage = self._storage
         if self._moves or storage.number is not None or storage.shared is not None:
             return None
-        _realization.realize([storage])
+        frame_runs.look(storage)
         if tracing.active is not None:
             tracing.touched(storage)
         buffer = storage.buffer

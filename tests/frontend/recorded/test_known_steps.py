@@ -478,7 +478,7 @@ def test_a_long_step_is_one_program_and_recorded_once(momentum: float,
 
 def test_a_step_is_one_program_from_the_first_on_however_long(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames.Frame, "usual_limit", 40)  # which is put back
+    monkeypatch.setattr(frames.lengths, "usual", 40)  # which is put back
     monkeypatch.setattr(frame_runs, "SHORTEST", 40)
     model = lt.nn.Sequential(*[lt.nn.BatchNorm1d(4) for _ in range(20)])
     optimizer = lt.optim.SGD(model.parameters(), lr=0.01)

@@ -14,7 +14,7 @@ from lazyten.execution.plans.graph import Graph
 from lazyten.frontend.recorded import lookup
 from lazyten.ir import node
 from lazyten.ir.node import Node
-from lazyten.storage.frames import Frame
+from lazyten.storage.frames import lengths
 
 
 def test_inputs_of_a_checkpoint_that_are_one_over_memory_have_their_gradient_once() -> None:
@@ -64,7 +64,7 @@ def test_what_is_read_from_an_earlier_frame_is_computed_alone(
         monkeypatch: pytest.MonkeyPatch) -> None:
     lookup.forget()
     monkeypatch.setattr(frame_runs, "PATIENCE", 1)
-    monkeypatch.setattr(Frame, "usual_limit", 40)
+    monkeypatch.setattr(lengths, "usual", 40)
     sizes: list[int] = []
     checked = realization._checked_graph
 

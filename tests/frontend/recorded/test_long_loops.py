@@ -10,7 +10,8 @@ import pytest
 import lazyten as lt
 from lazyten.execution import frame_runs, segment
 from lazyten.frontend.recorded import lookup
-from lazyten.storage.frames import Frame, here
+from lazyten.storage import frames
+from lazyten.storage.frames import here
 
 
 @pytest.fixture
@@ -34,8 +35,8 @@ def test_pieces_of_a_loop_are_alike(recorded: list[str]) -> None:
         frame = here.current()
         lengths.append(0 if frame is None else frame.recorded)
     np.testing.assert_allclose(x.numpy(), expected, rtol=1e-5)
-    assert len(recorded) < 4 * Frame.usual_limit  # and not thirteen times
-    assert max(lengths) <= 2 * Frame.usual_limit + 13
+    assert len(recorded) < 4 * frames.lengths.usual  # and not thirteen times
+    assert max(lengths) <= 2 * frames.lengths.usual + 13
 
 
 def _thirteen_operations(x: Any) -> Any:
@@ -45,7 +46,7 @@ def _thirteen_operations(x: Any) -> Any:
 @pytest.mark.usefixtures("interpreting_as_users_do")
 def test_a_loop_is_known_though_what_ends_it_is_much_work(
         recorded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup, "FRESH", Frame.usual_limit)
+    monkeypatch.setattr(lookup, "FRESH", frames.lengths.usual)
     lookup.forget()
     steps = [lt.tensor([step / 4, 1.0]).realize() for step in range(frame_runs.SHORTEST * 2 // 3)]
     for time in range(3):
@@ -68,7 +69,7 @@ def test_what_is_left_of_a_loop_at_a_look_is_computed_as_its_pieces_are(
                         lambda device, graph: planned.append(0) or plan(device, graph))
     for _ in range(3):
         x = lt.zeros(4)
-        for number in range(2 * Frame.usual_limit):
+        for number in range(2 * frames.lengths.usual):
             x = x * 0.5 + number
         assert x[0].item() == pytest.approx(2 * number, abs=4)
         assert not planned
