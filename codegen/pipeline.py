@@ -16,7 +16,7 @@ from lazyten.codegen.gpu.gpu_stream import streamed
 from lazyten.codegen.gpu.local_memory import Group, group_of, stage_in_local
 from lazyten.codegen.gpu.stream_tiles import with_streamed_matrices
 from lazyten.codegen.gpu.tensor_tiles import with_matrices
-from lazyten.codegen.instructions.division import divides, expand_divisions
+from lazyten.codegen.instructions.division import divides, expand_divisions, floats_of
 from lazyten.codegen.instructions.instructions import Function
 from lazyten.codegen.instructions.linearize import linearize
 from lazyten.codegen.instructions.narrow import narrow
@@ -306,7 +306,7 @@ PASSES = (
     _code("vectorize", _has_vectors,
           lambda job, part: vectorize_accesses(part.instructions, job.kernel.unaligned)),
     _code("divide", lambda job, part: divides(part.instructions),
-          lambda job, part: expand_divisions(part.instructions, job.target.language == "llvm")),
+          lambda job, part: expand_divisions(part.instructions, floats_of(job.target))),
     _each("render", _any, _render),
 )
 """What becomes of a kernel, in this order; of each pass, when it is needed and what it does."""

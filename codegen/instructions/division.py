@@ -7,11 +7,12 @@ a divisor is 0 or the least integer is divided by -1.
 Processors divide vectors of floats, but of integers one lane after the other. Integers a and b
 that floats hold may be divided as these, and the quotient truncated: one that is no integer is
 1 / |b| or more away from the nearest, and rounding moves it by less, |a / b| / 2**p, as |a| is
-below 2**p.
+below 2**p. Of longer ones a quotient of floats is the first part, and that of what it leaves over
+the rest.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import count
@@ -40,6 +41,7 @@ from lazyten.codegen.numerics.expression import (
     where,
     xor,
 )
+from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.arguments import Param
 from lazyten.ir.dtype import DType, Scalar
@@ -48,8 +50,19 @@ from lazyten.ir.ops import Op
 
 DIVISIONS = (Op.IDIV, Op.MOD)
 WIDE = {dt.int8: dt.float32, dt.uint8: dt.float32, dt.int16: dt.float32, dt.uint16: dt.float32,
-        dt.int32: dt.float64}
+        dt.int32: dt.float64, dt.uint32: dt.float64}
 """Integers, and floats that hold them."""
+LONG = {dt.int64: dt.float64, dt.uint64: dt.float64}
+"""Integers that floats do not hold, and floats that a quotient begins with."""
+BELOW_ONE = 1 - 2.0**-50
+"""What a quotient of LONG integers is multiplied with: four roundings make it greater by less."""
+
+
+def floats_of(target: Target) -> Mapping[DType, DType]:
+    """Integers of which vectors are divided as floats, and these floats."""
+    if target.language != "llvm":
+        return {}
+    return WIDE | LONG if target.long_integers else WIDE
 
 
 def divides(function: Function) -> bool:
@@ -58,25 +71,25 @@ def divides(function: Function) -> bool:
                for item in instructions_of(function.body))
 
 
-def expand_divisions(function: Function, in_floats: bool = False) -> Function:
-    """The function in what machines have. in_floats: whether vectors of integers are divided as
-    floats."""
-    return replace(function, body=_block(function.body, {}, count(-1, -1), in_floats))
+def expand_divisions(function: Function, floats: Mapping[DType, DType]) -> Function:
+    """The function in what machines have. floats: see floats_of."""
+    return replace(function, body=_block(function.body, {}, count(-1, -1), floats))
 
 
-def _block(block: Block, known: dict[Value, Scalar], ids: Iterator[int], in_floats: bool) -> Block:
+def _block(block: Block, known: dict[Value, Scalar], ids: Iterator[int],
+           floats: Mapping[DType, DType]) -> Block:
     """known: values that are constants. ids: numbers that no value has."""
     out = Block(block.depth)
     for item in block.items:
         if isinstance(item, Compute) and item.op in DIVISIONS:
-            out.items += _instructions(item, known.get(item.args[1], 0), ids, in_floats)
+            out.items += _instructions(item, known.get(item.args[1], 0), ids, floats)
             continue
         if isinstance(item, Constant):
             known[item.out] = item.value
         elif isinstance(item, Splat | Compute) and (source := _copied(item)) in known:
             known[item.out] = known[source]
         elif isinstance(item, Loop):
-            item = replace(item, body=_block(item.body, known, ids, in_floats))
+            item = replace(item, body=_block(item.body, known, ids, floats))
         out.items.append(item)
     return out
 
@@ -91,10 +104,11 @@ def _copied(item: Splat | Compute) -> Value | None:
 
 
 def _instructions(item: Compute, divisor: Scalar, ids: Iterator[int],
-                  in_floats: bool) -> Iterator[Instruction]:
+                  floats: Mapping[DType, DType]) -> Iterator[Instruction]:
     """What a division by a constant, or else 0, is made of."""
     dtype = item.out.dtype
-    wide = WIDE.get(dtype) if in_floats and not divisor and item.out.lanes > 1 else None
+    wide = floats.get(dtype) if item.out.lanes > 1 and (
+        dtype in LONG or not divisor) else None  # of shorter ones a product has a high half
     formula = _formula(item.op, dtype, divisor == 1 if dtype.is_float else divisor > 0, wide)
     values = dict(zip(_operands(dtype), item.args, strict=True))
     for node in formula:
@@ -129,11 +143,42 @@ def _in_floats(root: Node, wide: DType) -> Node:
         if node.op not in (Op.QUOTIENT, Op.REMAINDER):
             new[node] = make(node.op, node.dtype, src, node.arg)
             continue
+        divided = _divided_long if node.dtype in LONG else _divided
         a, b = src
-        exact = divide(make(Op.CAST, wide, (a,)), make(Op.CAST, wide, (b,)))
-        quotient = make(Op.CAST, node.dtype, (exact,))
-        new[node] = quotient if node.op is Op.QUOTIENT else sub(a, mul(quotient, b))
+        new[node] = divided(a, b, wide)[node.op is Op.REMAINDER]
     return new[root]
+
+
+def _divided(a: Node, b: Node, wide: DType) -> tuple[Node, Node]:
+    """Quotient and remainder of integers that `wide` holds."""
+    quotient = _cast(divide(_cast(a, wide), _cast(b, wide)), a.dtype)
+    return quotient, sub(a, mul(quotient, b))
+
+
+def _divided_long(a: Node, b: Node, wide: DType) -> tuple[Node, Node]:
+    """The same of integers of 64 bits, by what both are without their signs.
+
+    A quotient of floats, made less by BELOW_ONE, is at most a / b and less than 1 + a / b / 2**49
+    below it, so what it leaves over is at least 0, and less than 2**15 + 1 times b. The quotient of
+    that is at most 1 too small.
+    """
+    if a.dtype.kind == "i":
+        minus, other = less(a, 0), less(b, 0)
+        size, by = (_cast(where(m, sub(0, x), x), dt.uint64) for m, x in ((minus, a), (other, b)))
+        quotient, rest = (_cast(x, a.dtype) for x in _divided_long(size, by, wide))
+        return (where(xor(minus, other), sub(0, quotient), quotient),
+                where(minus, sub(0, rest), rest))
+    part = divide(BELOW_ONE, _cast(b, wide))
+    first = _cast(mul(_cast(a, wide), part), a.dtype)
+    rest = sub(a, mul(first, b))
+    second = _cast(mul(_cast(rest, wide), part), a.dtype)
+    quotient, rest = add(first, second), sub(rest, mul(second, b))
+    is_less = less(rest, b)
+    return where(is_less, quotient, add(quotient, 1)), where(is_less, rest, sub(rest, b))
+
+
+def _cast(x: Node, dtype: DType) -> Node:
+    return make(Op.CAST, dtype, (x,))
 
 
 # ---- integers: divided by 0 they give 0, and the least one by -1 wraps ---------------------------

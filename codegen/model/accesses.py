@@ -39,7 +39,7 @@ FAR_STORE_UNITS = 8.0
 """A lane of a store that is alone in its line, in an array larger than the second cache."""
 ROW_UNITS = 3.0
 """The first load from a line of an operand that is much larger than the second cache."""
-STREAM_UNITS = 3.0
+STREAM_UNITS = 6.0
 """A line of an operand that the first cache does not keep from one register tile to the next."""
 NEAR_STREAM_UNITS = 0.1
 """The same where the second cache keeps the operand with ease: mostly hidden, so it decides between

@@ -20,26 +20,35 @@ MACHINE_UNITS: dict[Op, float] = {
 """Of what machines have, what costs more or less than 1."""
 MULTIPLY_UNITS = 2.0
 """A product of integers of 32 bits."""
+WIDEST = max(d.itemsize for d in dt.ALL)
+"""Bytes of an element, at most."""
 
 
-def units(node: Node, target: Target) -> float:
-    """Of an elementwise op, or of a LOAD beside its access, where its operands are there."""
+def units(node: Node, target: Target, lane_bytes: int = WIDEST) -> float:
+    """Of an elementwise op, or of a LOAD beside its access, where its operands are there: of a
+    vector whose lanes have so many bytes. An op on wider elements takes several vectors."""
     if any(s.dtype is dt.INDEX for s in node.src) and node.op is not Op.LOAD:
         return _own(node)
     if node.op not in DECOMPOSED and not any(n.dtype.is_narrow for n in (node, *node.src)):
-        return _own(node) if node.op in ELEMENTWISE else 0.0
+        return _own(node) * _vectors(node, lane_bytes) if node.op in ELEMENTWISE else 0.0
     if node.op is Op.LOAD:
-        return _made(_operand(0, node), (), target)
+        return _made(_operand(0, node), (), target, lane_bytes)
     operands = tuple(s if s.op is Op.CONST else _operand(i, s) for i, s in enumerate(node.src))
-    return _made(rebuild(node, operands), operands, target)
+    return _made(rebuild(node, operands), operands, target, lane_bytes)
 
 
 @lru_cache(maxsize=1024)
-def _made(node: Node, operands: tuple[Node, ...], target: Target) -> float:
+def _made(node: Node, operands: tuple[Node, ...], target: Target, lane_bytes: int) -> float:
     """Of the instructions that a value takes where `operands` are there."""
     there = set(_decomposed(operands, target))
-    return sum(_own(n) - _is_fused(n, target) for n in _decomposed((node,), target)
-               if n.op in ELEMENTWISE and n not in there)
+    return sum((_own(n) - _is_fused(n, target)) * _vectors(n, lane_bytes)
+               for n in _decomposed((node,), target) if n.op in ELEMENTWISE and n not in there)
+
+
+def _vectors(node: Node, lane_bytes: int) -> float:
+    """How many the widest of an op's operands and its result take."""
+    widest = max(n.dtype.itemsize for n in (node, *node.src))
+    return max(widest / lane_bytes, 1.0)
 
 
 def _decomposed(values: Iterable[Node], target: Target) -> list[Node]:

@@ -13,7 +13,7 @@ from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges, is_update, overlaps
 from lazyten.codegen.loops.summation import adds_narrow_products, is_widened
 from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
-from lazyten.codegen.model.arithmetic import MULTIPLY_UNITS, units
+from lazyten.codegen.model.arithmetic import MULTIPLY_UNITS, WIDEST, units
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import (
     LATENCY_UNITS,
@@ -141,10 +141,11 @@ class Model:
 
     def _count(self, node: Node, fused: set[Node]) -> None:
         free = self.free[node]
+        lane_bytes = max((self._itemsizes.get(r, 1) for r in free), default=WIDEST)
         if node.op in (Op.LOAD, Op.STORE):
             self._term(free).accesses.append(Access.of(node, self.free, self.target))
             if node.op is Op.LOAD:
-                self._term(free).arithmetic += units(node, self.target)
+                self._term(free).arithmetic += units(node, self.target, lane_bytes)
         elif node.op is Op.ACCUMULATE:
             self._term(self.free[node.src[0]]).arithmetic += 3.0 if node.arg is Op.MAX else 1.0
             if self.target.adds_pairs and adds_narrow_products(node):
@@ -156,7 +157,7 @@ class Model:
                 by = node.src[1]
                 self._term(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
                 return
-            self._term(free).arithmetic += units(node, self.target)
+            self._term(free).arithmetic += units(node, self.target, lane_bytes)
 
     def _count_pairs(self, product: Node) -> None:
         """What is saved of a product of narrow integers where two are added by one instruction."""

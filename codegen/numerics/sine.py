@@ -72,6 +72,9 @@ _CHUNKS = [float(_ONE_OVER_PI >> (_PLACES - _CHUNK * (i + 1)) & (1 << _CHUNK) - 
            * 2.0 ** (-_CHUNK * (i + 1)) for i in range(8)]
 """1/pi in pieces of 24 bits: a float32 times one is exact in float64. 192 bits: 128 for the
 exponent, 24 for the fraction and 32 as x/pi of no float32 but 0 is nearer to an integer."""
+_LEAST_TURN = 2.0**-(128 + 33)
+"""A float32 times less than this takes no sum past an integer: none is so near to one, or to half
+of an odd one."""
 _TO_EVEN = 1.5 * 2.0**53
 """Adding this to a float64 rounds it to an even integer."""
 _TO_INTEGER = 1.5 * 2.0**52
@@ -97,7 +100,8 @@ def _sine_of_turns(x: Node, more: float, sign: Node) -> Node:
         if more and i < 4:
             turns = _without_even(add(turns, _without_even(mul(wide, chunk))))
         else:
-            turns = _without_even(muladd(wide, chunk, turns))
+            turns = muladd(wide, chunk, turns)
+            turns = _without_even(turns) if chunk > _LEAST_TURN else turns
     shifted = add(turns, _TO_INTEGER)
     rest = sub(turns, sub(shifted, _TO_INTEGER))
     result = cast(mul(rest, horner(mul(rest, rest), _SIN_PI)), dt.float32)

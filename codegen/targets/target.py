@@ -31,9 +31,10 @@ class Target:
     compute. adds_pairs: whether an instruction multiplies integers of 16 bits and adds neighbouring
     products. masked_loads: whether instructions read and write those of neighbouring elements, of 4
     or 8 bytes, that a mask says, and no others. gathers: whether an instruction reads the lanes of
-    a vector, of 4 or 8 bytes each, from places of their own in less time than loads of each. fuses:
-    whether an instruction multiplies and adds with one rounding. dtypes: element types that
-    kernels may use.
+    a vector, of 4 or 8 bytes each, from places of their own in less time than loads of each.
+    long_integers: whether instructions multiply vectors of integers of 64 bits, and make floats of
+    them and back. fuses: whether an instruction multiplies and adds with one rounding. dtypes:
+    element types that kernels may use.
     """
 
     name: str = "generic"
@@ -55,6 +56,7 @@ class Target:
     adds_pairs: bool = False
     masked_loads: bool = False
     gathers: bool = False
+    long_integers: bool = False
     fuses: bool = False
     dtypes: frozenset[DType] = field(default=frozenset(dt.ALL), repr=False)  # in no fixed order
 

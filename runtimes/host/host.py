@@ -46,7 +46,8 @@ def target_of(features: dict[str, bool], machine: str) -> Target:
     if machine.lower() in ("aarch64", "arm64"):
         return BY_FEATURE["neon"]  # every one has it, listed or not
     found = next((t for feature, t in BY_FEATURE.items() if features.get(feature)), Target())
-    found = replace(found, gathers=bool(features.get(GATHERING)))
+    found = replace(found, gathers=bool(features.get(GATHERING)),
+                    long_integers=bool(features.get("avx512dq")))
     return replace(found, halves=NativeHalves(("float16",))) if features.get("f16c") else found
 
 

@@ -30,7 +30,7 @@ PROCESSORS = {
                                   fuses=True),
                            "x86_64-unknown-linux-gnu", "x86-64-v3"),
     "x86-64-v4": Processor(Target("avx512", 64, 32, adds_pairs=True, masked_loads=True,
-                                  fuses=True),
+                                  long_integers=True, fuses=True),
                            "x86_64-unknown-linux-gnu", "x86-64-v4"),
     "neon": Processor(Target("neon", 16, 32, fuses=True), "aarch64-unknown-linux-gnu", "generic"),
     "riscv-v": Processor(Target("riscv-v", 16, 32, fuses=True), "riscv64-unknown-linux-gnu",

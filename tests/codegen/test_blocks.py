@@ -115,6 +115,27 @@ def test_other_reductions_go_through_all_rows(tensor: Callable[[], lt.Tensor]) -
     assert "block(" not in decided(tensor())
 
 
+def test_long_rows_that_are_read_across_are_read_from_a_few_pages_at_a_time() -> None:
+    def across(*shape: int) -> lt.Tensor:
+        return some(*shape).mT @ some(*shape[:-1], 64)
+    assert "block(r0.3:32)" in decided(across(16, 1024, 1024))
+    assert "block(" not in decided(across(16, 1024, 512)), "two rows a page"
+    assert "block(" not in decided(across(16, 32, 4096)), "few rows"
+    assert "block(" not in decided(across(2, 48, 1024)), "the second cache holds them"
+
+
+@pytest.mark.parametrize("rows", [200, 201])
+def test_what_is_read_across_in_blocks_of_rows_is_the_product(rows: int) -> None:
+    kernel = kernel_of(some(2, rows, 1024).mT @ some(2, rows, 20))
+    line = str(decide(merge_ranges(lower(kernel)), AVX2))
+    assert f"block(r0.3:{25 if rows == 200 else 29})" in line
+    rng = np.random.default_rng(rows)
+    arrays = [rng.integers(-4, 5, size).astype(np.float32) for _, size in kernel.inputs]
+    found = computed(replace(kernel, decisions=Given(line)), arrays, threads=2)
+    a, b = arrays[0].reshape(2, rows, 1024), arrays[1].reshape(2, rows, 20)
+    np.testing.assert_array_equal(found.reshape(2, 1024, 20), a.swapaxes(1, 2) @ b)
+
+
 @pytest.mark.parametrize(("k", "n"), [(9, 70_000), (24, 1 << 16), (41, 60_001)])
 @pytest.mark.parametrize("compute", [lambda u, m: u @ m * 2, lambda u, m: (m * m).sum(0)])
 def test_a_few_rows_at_a_time_give_the_sum_on_any_threads(

@@ -280,6 +280,15 @@ def test_an_operation_costs_the_instructions_that_are_made_of_it() -> None:
     assert units(elementwise(Op.EXP, x), AVX2) == len(arithmetic) - len(fused) > 20
 
 
+def test_what_is_computed_in_wider_elements_takes_several_vectors() -> None:
+    x = make(Op.LOAD, dt.float32, (make(Op.PARAM, dt.float32, (), Param(0, 9)), index(0)))
+    wide = cast(x, dt.float64)
+    product = elementwise(Op.MUL, wide, wide)
+    assert units(product, AVX2, 4) == 2 * units(product, AVX2, 8)
+    inside = units(elementwise(Op.SIN, x), AVX2, 4) / units(elementwise(Op.SIN, x), AVX2, 8)
+    assert 1.5 < inside < 2.0, "all but the last of a sine of float32 is in float64"
+
+
 def test_what_is_computed_of_narrow_floats_costs_their_rounding_too() -> None:
     def sums(dtype: DType) -> float:
         x = make(Op.LOAD, dtype, (make(Op.PARAM, dtype, (), Param(1, 1)), index(0)))

@@ -5,6 +5,7 @@ other tests use the width of the machine's own: `LAZYTEN_TARGET=x86-64-v2 make t
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -142,6 +143,33 @@ def test_places_that_are_read_are_gathered_by_what_is_faster(dtype: DType, on: s
     *_, made = executor(on).generate(kernels_of(found))
     np.testing.assert_array_equal(found.numpy(), np.take_along_axis(x.numpy(), places % 77, 1))
     assert ("masked.gather" in made.source) == (UNITS[on].gathers and dtype.itemsize >= 4)
+
+
+@on_each
+@pytest.mark.parametrize("dtype", [lt.uint32, lt.int64, lt.uint64], ids=lambda d: d.name)
+def test_integers_that_floats_do_not_hold_are_divided_exactly(dtype: DType, on: str) -> None:
+    """Beside multiples, where a quotient of floats is nearest to being wrong, and at the ends."""
+    least, most = int(dtype.min), int(dtype.max)
+    rng = np.random.default_rng(dtype.bits)
+    divisors = [1, 2, 3, most // 2, most // 2 + 1, most - 1, most, *(
+        int(d) >> int(rng.integers(dtype.bits)) or 7
+        for d in rng.integers(1, most, 300, dtype.numpy))]
+    quotients = [1, 2, 1 << 32, *(int(q) for q in rng.integers(1, most, 3, dtype.numpy))]
+    pairs = [(b * (q % (most // b + 1)) + by, b) for b in divisors for q in (*quotients, most // b)
+             for by in (-1, 0, 1, b - 1)]
+    pairs += [(most, b) for b in divisors]
+    pairs += [(sign * a, other * b) for sign, other in ((-1, 1), (1, -1), (-1, -1))
+              for a, b in pairs] if least else []
+    pairs += [(least, b) for b in (1, 2, least, most)] + [(least, -1), (5, 0)][:2 if least else 0]
+    a, b = (np.array(column, dtype.numpy) for column in zip(*(
+        p for p in pairs if least <= p[0] <= most), strict=True))
+    x, y = (lt.tensor(v, device=on) for v in (a, b))
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal((x // y).numpy(), a // b)
+        np.testing.assert_array_equal((x % y).numpy(), a % b)
+    made = executor(on).generate(kernels_of(x // y))[0].source
+    in_floats = dtype is lt.uint32 or UNITS[on].long_integers
+    assert bool(re.search(r"\b[us](div|rem) ", made)) == (not in_floats)
 
 
 MASKING = [on for on in UNITS if UNITS[on].masked_loads]
