@@ -62,7 +62,7 @@ ROOMS = [
     "nn.__init__", "distributed.tensor.parallel", "distributed.pipelining",
     "optim", "optim.lr_scheduler", "optim.__init__", "distributed.optim",
     "distributed.checkpoint", "distributed.fsdp", "distributions", "amp",
-     "func", "functorch", "autograd.functional", "fx",
+     "func", "nn.attention", "functorch", "autograd.functional", "fx",
      "capture.state", "capture", "capture.sizes", "utils.data", "utils", "tuning", "seeing",
      "quantization",
     "special", "fft", "signal", "masked", "cuda", "backends", "hub", "multiprocessing",

@@ -68,7 +68,8 @@ SAME: dict[str, str] = {
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
     "fx._symbolic_trace": "fx.tracer", "functional": "", "quasirandom": "utils.quasirandom",
-    "serialization": "saving.saving", "torch_version": "version", "_tensor": "",
+    "return_types": "linalg.results", "serialization": "saving.saving",
+    "torch_version": "version", "_tensor": "",
     "cpu.amp": "amp", "nn.common_types": "nn.tuples",
     "distributed.distributed_c10d": "distributed",
     "utils.data._utils": "utils.data", "utils.data._utils.pin_memory": "utils.data.collate",
@@ -123,8 +124,6 @@ REFUSED: dict[str, str] = {
     "export": _GRAPHS, **_below("fx", "experimental passes traceback", _GRAPHS),
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
-    "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
-                                   "bias; what makes it fuses with the rest",
     "classes": _NATIVE, "numa": "bind the process to processors by numactl or taskset",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
     "utils.cpp_extension": _NATIVE, "utils._python_dispatch": _GRAPHS,
