@@ -26,6 +26,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
 from lazyten.linalg.results import RETURNED
 from lazyten.nn.parameter import Parameter
+from lazyten.pytorch.modules import IMPORTED
 from lazyten.pytorch.names import reason
 from lazyten.support.errors import ArgumentError
 from lazyten.version import TorchVersion
@@ -183,8 +184,17 @@ def found(name: str) -> Any:
             try:
                 value = import_module(f"{value.__name__}.{part}")
             except (AttributeError, ImportError):
-                return _NOTHING
+                return _imported(parts)
     return value
+
+
+def _imported(parts: list[str]) -> Any:
+    """What the module of PyTorch with this name imports for itself; _NOTHING if nothing is known of
+    it."""
+    if len(parts) < 3 or parts[-1] not in IMPORTED or not isinstance(
+            found(".".join(("torch", *parts[:-1]))), ModuleType):
+        return _NOTHING
+    return getattr(import_module(f"lazyten.{IMPORTED[parts[-1]]}".rstrip(".")), parts[-1])
 
 
 class _StandIn(ModuleType):
