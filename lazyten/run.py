@@ -24,7 +24,7 @@ from typing import Any
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
-from lazyten.linalg.results import RETURNED
+from lazyten.linalg import results
 from lazyten.nn.parameter import Parameter
 from lazyten.pytorch.modules import IMPORTED
 from lazyten.pytorch.names import reason
@@ -34,7 +34,8 @@ from lazyten.version import TorchVersion
 PYTORCH = "2.13.0"
 """The version of PyTorch whose names and results are meant."""
 _NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter", DType: "torch",
-                           **dict.fromkeys(RETURNED.values(), "torch.return_types")}
+                           **dict.fromkeys(map(results.__dict__.__getitem__, results.__all__),
+                                           "torch.return_types")}
 """What these classes say their modules are: packages choose what to call by that of Tensor, and
 read the name of an element type from its text."""
 _ROOTS = {"torch": "lazyten", "functorch": "lazyten.functorch"}

@@ -194,7 +194,7 @@ IMPORTED: dict[str, str] = {
     **dict.fromkeys(("handle_torch_function", "has_torch_function", "has_torch_function_unary",
                      "has_torch_function_variadic", "is_tensor_like"), "overrides"),
     **dict.fromkeys(("tree_flatten", "tree_map", "tree_unflatten"), "utils._pytree")}
-"""What PyTorch's modules import for themselves, and programs then import from these; where it is."""
+"""What PyTorch's modules import for themselves, and programs from these, and where it is."""
 WHOLE = {"lazyten.nn.modules": "nn"}
 """A package, and one above whose names it has, too."""
 CALLED: dict[str, str] = {"export": "ahead.exporting"}

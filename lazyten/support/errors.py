@@ -180,8 +180,9 @@ class NotOfTypeError(DTypeError, NotImplementedError):
 
 
 class KindError(DTypeError, ArgumentError):
-    """An option is of a kind that its operation does not take, what a transform of lazyten.func was given, or its function gave, is no tensor, or what a
-    recurrent layer was given is not of its weights' type; also a TypeError and a ValueError."""
+    """An option is of a kind that its operation does not take, what a transform of lazyten.func was
+    given, or its function gave, is no tensor, or what a recurrent layer was given is not of its
+    weights' type; also a TypeError and a ValueError."""
 
 
 class NotDefinedError(LazytenError, NotImplementedError):

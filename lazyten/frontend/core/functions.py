@@ -13,7 +13,6 @@ from lazyten.ir.node import Node
 from lazyten.storage.placement import has_values
 from lazyten.support.errors import ArgumentError
 
-
 RETURNED: dict[str, type[Any]] = {}
 """The tuples that functions give which give several tensors, by the names of these functions."""
 N = TypeVar("N", bound=type[Any])

@@ -72,8 +72,10 @@ def create_block_mask(mask_mod: MaskMod, B: int | None, H: int | None, Q_LEN: in
     seen = _in_blocks(mask, sizes).sum((-3, -1))
     is_full = seen == sizes[0] * sizes[1]
     partial = (seen > 0) & ~is_full if separate_full_blocks else seen > 0
+    count, columns = _ordered(partial)
     full = _ordered(is_full) if separate_full_blocks else (None, None)
-    made = BlockMask.from_kv_blocks(*_ordered(partial), *full, sizes, mask_mod, (Q_LEN, KV_LEN))
+    made = BlockMask.from_kv_blocks(count, columns, full[0], full[1], sizes, mask_mod,
+                                    (Q_LEN, KV_LEN))
     made._made_of = mask_mod
     return made
 
@@ -145,13 +147,14 @@ class BlockMask:
                              f"of blocks of queries and of keys")
         partial, full = (_listed(kv_num_blocks, kv_indices),
                          _listed(full_kv_num_blocks, full_kv_indices))
-        rows = [(None, None) if dense is None or not compute_q_blocks else _ordered(dense.mT)
-                for dense in (partial, full)]
+        part, whole = ((None, None) if dense is None or not compute_q_blocks else
+                       _ordered(dense.mT) for dense in (partial, full))
         blocks = kv_indices.shape[-2:]
         lengths = (blocks[0] * sizes[0], blocks[1] * sizes[1]) if seq_lengths is None else \
             seq_lengths
         return cls(lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices,
-                   *rows[0], *rows[1], sizes, noop_mask if mask_mod is None else mask_mod)
+                   part[0], part[1], whole[0], whole[1], sizes,
+                   noop_mask if mask_mod is None else mask_mod)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -191,8 +194,9 @@ class BlockMask:
 
     def to(self, device: Any) -> BlockMask:
         """The same with its lists on another device; what mask_mod reads stays where it is."""
-        moved: list[Any] = [x if x is None else x.to(device) for x in self._lists()]
-        result = BlockMask(self.seq_lengths, *moved, self.BLOCK_SIZE, self.mask_mod)
+        moved: list[Any] = [x if x is None else x.to(device) for x in self._lists()[:4]]
+        result = BlockMask.from_kv_blocks(moved[0], moved[1], moved[2], moved[3], self.BLOCK_SIZE,
+                                          self.mask_mod, self.seq_lengths)
         result._made_of = self._made_of
         return result
 
@@ -216,7 +220,8 @@ class BlockMask:
             dense = _listed(count, order)
             lists += (None, None) if dense is None else _ordered(dense[..., :rows, :columns])
         result = BlockMask.from_kv_blocks(
-            *lists, self.BLOCK_SIZE, self.mask_mod, (new_q_len, new_kv_len))
+            lists[0], lists[1], lists[2], lists[3], self.BLOCK_SIZE, self.mask_mod,
+            (new_q_len, new_kv_len))
         result._made_of = self._made_of
         return result
 
