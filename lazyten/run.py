@@ -24,14 +24,18 @@ from typing import Any
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.dtype import DType
+from lazyten.linalg import results
 from lazyten.nn.parameter import Parameter
+from lazyten.pytorch.modules import IMPORTED
 from lazyten.pytorch.names import reason
 from lazyten.support.errors import ArgumentError
 from lazyten.version import TorchVersion
 
 PYTORCH = "2.13.0"
 """The version of PyTorch whose names and results are meant."""
-_NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter", DType: "torch"}
+_NAMED: dict[type, str] = {Tensor: "torch", Parameter: "torch.nn.parameter", DType: "torch",
+                           **dict.fromkeys(map(results.__dict__.__getitem__, results.__all__),
+                                           "torch.return_types")}
 """What these classes say their modules are: packages choose what to call by that of Tensor, and
 read the name of an element type from its text."""
 _ROOTS = {"torch": "lazyten", "functorch": "lazyten.functorch"}
@@ -181,8 +185,17 @@ def found(name: str) -> Any:
             try:
                 value = import_module(f"{value.__name__}.{part}")
             except (AttributeError, ImportError):
-                return _NOTHING
+                return _imported(parts)
     return value
+
+
+def _imported(parts: list[str]) -> Any:
+    """What the module of PyTorch with this name imports for itself; _NOTHING if nothing is known of
+    it."""
+    if len(parts) < 3 or parts[-1] not in IMPORTED or not isinstance(
+            found(".".join(("torch", *parts[:-1]))), ModuleType):
+        return _NOTHING
+    return getattr(import_module(f"lazyten.{IMPORTED[parts[-1]]}".rstrip(".")), parts[-1])
 
 
 class _StandIn(ModuleType):

@@ -258,3 +258,16 @@ def test_what_a_program_prints_and_asks_of_modules_is_as_with_pytorch(tmp_path: 
         "torch.Size([2, 3]) torch.Size([2, 3]) torch.strided\nTrue True\ntorch.Size([3, 1])\n"
         "lazyten has no torch.fft.wavelet\n")
     assert "torch.fft.wavelet" in done.stderr and str(lt.ones(2, 3).shape) == "(2, 3)"
+
+
+def test_what_pytorchs_modules_import_is_found_in_them() -> None:
+    for name, same in {"torch.nn.modules.conv.Module": "torch.nn.Module",
+                       "torch.distributions.normal.broadcast_all":
+                           "torch.distributions.utils.broadcast_all",
+                       "torch.optim.adam.Optimizer": "torch.optim.Optimizer",
+                       "torch.nn.modules.activation.xavier_uniform_":
+                           "torch.nn.init.xavier_uniform_",
+                       "torch.utils.data.dataloader.Dataset": "torch.utils.data.Dataset"}.items():
+        assert found(name) is found(same), name
+    assert found("torch.Module") is found("torch.nn.modules.conv.Nothing")
+    assert found("torch.optim.optimizer.ParamsT") is not found("torch.Module")

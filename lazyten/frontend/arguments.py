@@ -23,6 +23,7 @@ from lazyten.frontend.core.overriding import (
 )
 from lazyten.frontend.recorded.joining import joining, joins
 from lazyten.frontend.recorded.lookup import gives_tensors, recorded
+from lazyten.frontend.recorded.mistakes import kind_error
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.support.errors import (
@@ -83,9 +84,12 @@ def checks_tensors(function: Callable[P, R], complex_too: bool = False) -> Calla
             return checked(*args, **kwargs)
         except FormError:
             pass
-        except Exception:
+        except Exception as error:
             if meet(args, kwargs):
                 return done(*args, **kwargs)
+            told = kind_error(function, args, kwargs, error)
+            if told is not None:
+                raise told from error
             raise
         return cast(R, by_form(function, args, kwargs))
     return done

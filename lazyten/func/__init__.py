@@ -56,9 +56,18 @@ from lazyten.storage.levels import level
 from lazyten.support.errors import ArgumentError, GradientError
 from lazyten.support.trees import unflatten
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-           "linearize", "replace_all_batch_norm_modules_", "stack_module_state", "value_and_grad",
-           "vjp", "vmap"]
+__all__ = ["functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
+           "jacrev", "jvp", "linearize", "replace_all_batch_norm_modules_", "stack_module_state",
+           "value_and_grad", "vjp", "vmap"]
+
+
+def functionalize(func: Function, *, remove: str = "mutations") -> Function:
+    """The function itself: what it writes in place is part of its graph, as everything is.
+    ArgumentError unless remove is one of PyTorch's: mutations, mutations_and_views."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise ArgumentError(f"functionalize: remove={remove!r:.40} is not one of mutations, "
+                            f"mutations_and_views")
+    return func
 
 
 # ---- reverse mode --------------------------------------------------------------------------------

@@ -1,11 +1,13 @@
-"""What functions give that give several tensors: tuples with PyTorch's names."""
+"""What functions give that give several tensors: tuples with PyTorch's names, `lt.return_types`."""
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from lazyten.frontend.core.functions import RETURNED, returned_by
 from lazyten.frontend.tensor import Tensor
 
 
+@returned_by("linalg_eigh")
 class Eigh(NamedTuple):
     """A symmetric or Hermitian matrix is V diag(eigenvalues) V^H; these ascend."""
 
@@ -13,6 +15,7 @@ class Eigh(NamedTuple):
     eigenvectors: Tensor
 
 
+@returned_by("linalg_eig")
 class Eig(NamedTuple):
     """A matrix is V diag(eigenvalues) V^-1, of complex numbers; columns of V have length 1."""
 
@@ -20,6 +23,7 @@ class Eig(NamedTuple):
     eigenvectors: Tensor
 
 
+@returned_by("linalg_qr")
 class QR(NamedTuple):
     """A matrix is Q R: columns of length 1 at right angles, and an upper triangle."""
 
@@ -27,6 +31,7 @@ class QR(NamedTuple):
     R: Tensor
 
 
+@returned_by("geqrf")
 class Geqrf(NamedTuple):
     """R on and above the diagonal, the vectors of reflections below, and their factors."""
 
@@ -34,6 +39,7 @@ class Geqrf(NamedTuple):
     tau: Tensor
 
 
+@returned_by("linalg_svd")
 class SVD(NamedTuple):
     """A matrix is U diag(S) Vh; S descends."""
 
@@ -42,6 +48,7 @@ class SVD(NamedTuple):
     Vh: Tensor
 
 
+@returned_by("svd")
 class OldSVD(NamedTuple):
     """A matrix is U diag(S) V^H."""
 
@@ -50,6 +57,7 @@ class OldSVD(NamedTuple):
     V: Tensor
 
 
+@returned_by("linalg_lu")
 class LU(NamedTuple):
     """A matrix is P L U: a permutation, a lower triangle with a diagonal of 1, and an upper one."""
 
@@ -58,6 +66,7 @@ class LU(NamedTuple):
     U: Tensor
 
 
+@returned_by("linalg_lu_factor")
 class LUFactor(NamedTuple):
     """L below the diagonal and U on and above it; row i was exchanged with row pivots[i] - 1."""
 
@@ -65,6 +74,7 @@ class LUFactor(NamedTuple):
     pivots: Tensor
 
 
+@returned_by("linalg_lu_factor_ex")
 class LUFactorEx(NamedTuple):
     """As LUFactor. info: 0, or i where U[i - 1, i - 1] is 0."""
 
@@ -73,6 +83,7 @@ class LUFactorEx(NamedTuple):
     info: Tensor
 
 
+@returned_by("linalg_ldl_factor")
 class LDLFactor(NamedTuple):
     """L below the diagonal, D on it, and where a block of D has two rows beside it; pivots as
     LAPACK's sytrf has them, from 1, negative in such a block."""
@@ -81,6 +92,7 @@ class LDLFactor(NamedTuple):
     pivots: Tensor
 
 
+@returned_by("linalg_ldl_factor_ex")
 class LDLFactorEx(NamedTuple):
     """As LDLFactor. info: 0, or i where D[i - 1, i - 1] is 0."""
 
@@ -89,6 +101,7 @@ class LDLFactorEx(NamedTuple):
     info: Tensor
 
 
+@returned_by("linalg_cholesky_ex")
 class CholeskyEx(NamedTuple):
     """info: 0, or i where the first i rows and columns are not positive definite."""
 
@@ -96,6 +109,7 @@ class CholeskyEx(NamedTuple):
     info: Tensor
 
 
+@returned_by("linalg_inv_ex")
 class InvEx(NamedTuple):
     """info: 0, or i where U[i - 1, i - 1] of the LU factors is 0."""
 
@@ -103,6 +117,7 @@ class InvEx(NamedTuple):
     info: Tensor
 
 
+@returned_by("linalg_solve_ex")
 class SolveEx(NamedTuple):
     """info: 0, or i where U[i - 1, i - 1] of the LU factors is 0."""
 
@@ -110,6 +125,7 @@ class SolveEx(NamedTuple):
     info: Tensor
 
 
+@returned_by("linalg_slogdet")
 class Slogdet(NamedTuple):
     """A determinant is sign * exp(logabsdet)."""
 
@@ -117,6 +133,7 @@ class Slogdet(NamedTuple):
     logabsdet: Tensor
 
 
+@returned_by("linalg_lstsq")
 class Lstsq(NamedTuple):
     """What is not computed is empty."""
 
@@ -126,8 +143,14 @@ class Lstsq(NamedTuple):
     singular_values: Tensor
 
 
+@returned_by("triangular_solve")
 class TriangularSolve(NamedTuple):
     """The solution, and a copy of the matrix."""
 
     solution: Tensor
     cloned_coefficient: Tensor
+
+
+RETURNED.update(lu_unpack=LU, qr=QR, slogdet=Slogdet)
+globals().update(RETURNED)
+__all__ = list(RETURNED)

@@ -18,7 +18,6 @@ Files, in reading order:
   their way back.
 - containers.py: Modules that hold others: in a row, in a list, by name.
 - parameter_containers.py: Modules that hold parameters: in a list, by name.
-- attention.py: PyTorch's choice among implementations of attention, which changes nothing.
 - tuples.py: Sizes as tuples, for layers of one's own.
 - init.py: Initial values of parameters, written in place; each function gives the tensor back.
 - native.py: Functions of `lazyten` that PyTorch has beside those of nn.functional, with arguments

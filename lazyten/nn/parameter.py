@@ -15,6 +15,7 @@ from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, const
+from lazyten.storage import tracing
 from lazyten.storage.placement import default_device
 from lazyten.storage.storage import Storage
 from lazyten.support.errors import DTypeError, ShapeError, not_sparse
@@ -22,7 +23,10 @@ from lazyten.support.grad_mode import no_grad
 
 
 class Parameter(Tensor):
-    """A leaf with a copy of `data`'s value, which a Module registers when it is assigned.
+    """A leaf with `data`'s value, which a Module registers when it is assigned.
+
+    It shares memory with `data`, which becomes a view of it without gradients, unless that is a
+    view of another tensor, requires gradients or is shared already: then it is a copy.
 
     requires_grad: whether it collects gradients; without, it is frozen, and still a parameter.
     What is computed from it is a Tensor. Copies lack attributes of a user's.
@@ -54,6 +58,8 @@ class Parameter(Tensor):
             value = data.detach().clone()
         self._hold(value._storage, value._moves)
         self.requires_grad_(requires_grad)
+        if tracing.active is None and _is_alone(data):
+            data.data = self
 
     @classmethod
     def _around(cls, storage: Storage, moves: Moves, requires_grad: bool) -> Parameter:
@@ -72,6 +78,12 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
+
+
+def _is_alone(data: Tensor) -> bool:
+    """Whether a tensor shows memory of its own, and all of it, without gradients."""
+    return not (data._moves or data._detached or data.requires_grad or data._storage.shared
+                or isinstance(data, Parameter | Buffer))
 
 
 KINDS["parameter"] = Parameter

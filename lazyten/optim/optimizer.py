@@ -24,6 +24,10 @@ from lazyten.support.errors import ArgumentError, LazytenError, NotDefinedError
 from lazyten.support.grad_mode import enable_grad
 
 State = dict[str, Any]
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+"""What optimizers are given, for annotations of programs."""
+params_t = ParamsT
+StateDict = dict[str, Any]
 Step = Callable[..., Any]
 Hook = Callable[..., Any]
 Hooks = OrderedDict[int, Hook]

@@ -45,7 +45,7 @@ SAME: dict[str, str] = {
                      "distributed._functional_collectives"), "distributed.differentiable"),
     "distributed.tensor.experimental": "distributed.tensor.parallel.dtensor",
     "distributed.tensor.placement_types": "distributed.tensor.placements",
-    "mps": "platform.no_device", "overrides": "platform.overrides",
+    "mps": "platform.no_device", "mtia": "platform.no_device", "overrides": "platform.overrides",
     "types": "platform.overrides", "xpu": "platform.no_device",
     **_below("amp", "autocast_mode grad_scaler"),
     **_below("autograd", "anomaly_mode function grad_mode"),
@@ -66,9 +66,11 @@ SAME: dict[str, str] = {
     "nn.modules.module": "nn.module",
     "nn._reduction": "nn.functions.options",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
-    **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd"""),
+    **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd
+        sparse_adam"""),
     "fx._symbolic_trace": "fx.tracer", "functional": "", "quasirandom": "utils.quasirandom",
-    "serialization": "saving.saving", "torch_version": "version", "_tensor": "",
+    "return_types": "linalg.results", "serialization": "saving.saving",
+    "torch_version": "version", "_tensor": "",
     "cpu.amp": "amp", "nn.common_types": "nn.tuples",
     "distributed.distributed_c10d": "distributed",
     "utils.data._utils": "utils.data", "utils.data._utils.pin_memory": "utils.data.collate",
@@ -123,8 +125,6 @@ REFUSED: dict[str, str] = {
     "export": _GRAPHS, **_below("fx", "experimental passes traceback", _GRAPHS),
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
-    "nn.attention.flex_attention": "give functional.scaled_dot_product_attention a mask or a "
-                                   "bias; what makes it fuses with the rest",
     "classes": _NATIVE, "numa": "bind the process to processors by numactl or taskset",
     "package": "save weights with lazyten.save(model.state_dict(), path), and keep the program",
     "utils.cpp_extension": _NATIVE, "utils._python_dispatch": _GRAPHS,
@@ -179,6 +179,22 @@ ABOVE: dict[str, str] = {
     f"utils.data.{name}": "utils.data.datapipes"
     for name in ("IterDataPipe", "MapDataPipe", "DFIterDataPipe", "functional_datapipe")}
 """Names of modules that stand above those which PyTorch has them in, loaded when asked for."""
+IMPORTED: dict[str, str] = {
+    **dict.fromkeys(("Size", "Tensor", "default_generator", "device", "dtype", "randperm"), ""),
+    **dict.fromkeys(("Function", "Variable"), "autograd"),
+    "once_differentiable": "autograd.function", "RemovableHandle": "utils.hooks",
+    **dict.fromkeys(("Bernoulli", "Categorical", "Distribution", "Normal"), "distributions"),
+    **dict.fromkeys(("broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs",
+                     "probs_to_logits"), "distributions.utils"),
+    **dict.fromkeys(("Module", "Parameter", "UninitializedBuffer", "UninitializedParameter"), "nn"),
+    "binary_cross_entropy_with_logits": "nn.functional", "PackedSequence": "nn.utils.rnn",
+    **dict.fromkeys(("constant_", "kaiming_normal_", "kaiming_uniform_", "normal_",
+                     "xavier_normal_", "xavier_uniform_"), "nn.init"),
+    "Optimizer": "optim", **dict.fromkeys(("Dataset", "IterableDataset", "Sampler"), "utils.data"),
+    **dict.fromkeys(("handle_torch_function", "has_torch_function", "has_torch_function_unary",
+                     "has_torch_function_variadic", "is_tensor_like"), "overrides"),
+    **dict.fromkeys(("tree_flatten", "tree_map", "tree_unflatten"), "utils._pytree")}
+"""What PyTorch's modules import for themselves, and programs from these, and where it is."""
 WHOLE = {"lazyten.nn.modules": "nn"}
 """A package, and one above whose names it has, too."""
 CALLED: dict[str, str] = {"export": "ahead.exporting"}

@@ -23,8 +23,6 @@ _INTEGERS = ("no tensors of quantized numbers are there; lazyten.quantize(model)
              "leave of them (docs/quantization.md)")
 _STORAGES = ("what a tensor's values live in is not shown, as they may not be computed yet; "
              "x.numpy() has the values, x.data_ptr() their address, x.untyped_storage() their size")
-_VIEWS = ("what a tensor is a view of is not kept with it; two share memory if their "
-          "untyped_storage().data_ptr() is one number")
 _LIBRARY = ("it is the call of a library that lazyten does not use; the function of the same "
             "purpose without the library's name is in lazyten or in lazyten.nn.functional")
 _ORDER = ("it is a part of what PyTorch does in several steps, which is one here; use the function "
@@ -45,7 +43,7 @@ REASONS: tuple[tuple[str, str], ...] = (
      r"|quantized_\w+|per_(tensor|channel)_\w+|qscheme|empty_quantized|fbgemm_\w+|fused_moving_\w+"
      r"|u?int[1-7]|bits?(\d\w*)?|float[48]_e\w+", _INTEGERS),
     (r"PyTorchFile\w+", "files are safetensors; lazyten.load and lazyten.save read and write them"),
-    (r"\w*Storage(Base)?|storage_type", _STORAGES), (r"_is_view|_base", _VIEWS),
+    (r"\w*Storage(Base)?|storage_type", _STORAGES),
     (r"(cudnn|miopen|mkldnn|native|slow|legacy)_\w+", _LIBRARY),
     (r"batch_norm_\w*|embedding(_bag|_renorm_)", _ORDER),
     (r"lstm|gru|rnn_(tanh|relu)", _WEIGHTS),
@@ -73,7 +71,7 @@ def no_attribute(owner: str, name: str) -> AttributeError:
 
 
 TENSOR_METHODS = (
-    "_base", "_is_view", "chalf", "dequantize", "eig", "imag", "int_repr",
+    "chalf", "dequantize", "eig", "imag", "int_repr",
     "lstsq", "q_per_channel_axis", "q_per_channel_scales",
     "q_per_channel_zero_points", "q_scale", "q_zero_point", "qscheme", "resize_as_sparse_",
     "smm", "solve", "sparse_resize_", "sparse_resize_and_clear_",

@@ -17,7 +17,7 @@ from lazyten.frontend.functions import tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.errors import ArgumentError, KindError
 
 Array = np.ndarray[Any, Any]
 
@@ -30,8 +30,9 @@ def _window(M: int, sym: bool, values: Callable[[Array, int], Array], operation:
     kind = dt.default_float if dtype is None else dt.as_dtype(dtype)
     if count < 0:
         raise ArgumentError(f"{operation}: M={count}; give 0 or more")
-    if not kind.is_float:
-        raise DTypeError(f"{operation} of {kind.name}: a window is of floats")
+    if kind not in (dt.float32, dt.float64):
+        raise KindError(f"{operation} of {kind.name}: a window is of float32 or float64; convert "
+                        f"it afterwards")
     shapes.allocatable(count, operation)
     found = np.ones(count) if count < 2 else values(np.arange(count), count - bool(sym))
     return tensor(found, kind, device, requires_grad)

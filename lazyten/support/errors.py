@@ -174,9 +174,15 @@ class NotWrittenError(GradientError, ArgumentError, NotImplementedError):
     ValueError and a NotImplementedError."""
 
 
+class NotOfTypeError(DTypeError, NotImplementedError):
+    """An operation that elements of this type do not have; also a TypeError and a
+    NotImplementedError."""
+
+
 class KindError(DTypeError, ArgumentError):
-    """What a transform of lazyten.func was given, or its function gave, is no tensor, or what a
-    recurrent layer was given is not of its weights' type; also a TypeError and a ValueError."""
+    """An option is of a kind that its operation does not take, what a transform of lazyten.func was
+    given, or its function gave, is no tensor, or what a recurrent layer was given is not of its
+    weights' type; also a TypeError and a ValueError."""
 
 
 class NotDefinedError(LazytenError, NotImplementedError):

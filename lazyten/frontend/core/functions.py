@@ -13,7 +13,33 @@ from lazyten.ir.node import Node
 from lazyten.storage.placement import has_values
 from lazyten.support.errors import ArgumentError
 
+RETURNED: dict[str, type[Any]] = {}
+"""The tuples that functions give which give several tensors, by the names of these functions."""
+N = TypeVar("N", bound=type[Any])
 
+
+def returned_by(*names: str) -> Callable[[N], N]:
+    """A decorator: this tuple is what these functions give, where there are several each one a kind
+    of it, which `lazyten.return_types` has by the function's name."""
+    def named(whole: N) -> N:
+        for name in names:
+            kind: Any = whole if len(names) == 1 else type(
+                name, (whole,), {"__slots__": (), "__doc__": whole.__doc__})
+            kind.__name__ = kind.__qualname__ = name
+            kind.__module__, kind.__repr__ = "lazyten.return_types", _in_lines
+            RETURNED[name] = kind
+        return whole
+    return named
+
+
+def _in_lines(found: Any) -> str:
+    """The name of the function, and each tensor by its name."""
+    parts = ",\n".join(f"{name}={x!r}" for name, x in zip(found._fields, found, strict=True))
+    return f"{type(found).__module__}.{type(found).__name__}(\n{parts})"
+
+
+@returned_by("max", "min", "cummax", "cummin", "sort", "topk", "kthvalue", "median", "nanmedian",
+             "mode")
 class ValuesAndIndices(NamedTuple, Generic[Tensor]):
     """Values, and where along an axis they are (int64)."""
 

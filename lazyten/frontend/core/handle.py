@@ -374,6 +374,20 @@ class Handle(Generic[Tensor]):
         gradients = self._storage if self._lineage is None else self._lineage
         return gradients.requires_grad and not gradients.was_freed
 
+    @property
+    def _base(self) -> Tensor | None:
+        """What this is a view of: the whole memory as a tensor; None if it is all of it. The tensor
+        itself where it is a leaf; else another of the same memory."""
+        if not self._moves:
+            return None
+        owner = self._leaf_owner
+        return self._view(self._storage, (), self._lineage) if owner is None or owner._moves else \
+            owner
+
+    def _is_view(self) -> bool:
+        """Whether it is a view of another tensor."""
+        return bool(self._moves)
+
     def _own_leaf(self) -> None:
         """Collect in `.grad` what flows to this tensor's storage, a leaf."""
         leaves[self._leaf_id] = self

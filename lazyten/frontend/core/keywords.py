@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from lazyten.frontend.core.forms import by_form
 from lazyten.frontend.core.overriding import offered
 from lazyten.ir.dtype import package
-from lazyten.support.errors import ArgumentError, FormError, ShapeError
+from lazyten.support.errors import ArgumentError, FormError, KindError, ShapeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,12 +62,12 @@ channels_last_3d = MemoryFormat("channels_last_3d", (0, 2, 3, 4, 1))
 
 
 def order_of(given: object, rank: int, operation: str) -> tuple[int, ...] | None:
-    """The order of the axes in memory; None for row-major. ArgumentError for what is no layout,
+    """The order of the axes in memory; None for row-major. KindError for what is no layout,
     ShapeError if it is for another number of axes."""
     if not isinstance(given, MemoryFormat):
-        raise ArgumentError(f"{operation}: memory_format={given!r:.60} is not one of "
-                            f"lazyten.contiguous_format, preserve_format, channels_last, "
-                            f"channels_last_3d")
+        raise KindError(f"{operation}: memory_format={given!r:.60} is not one of "
+                        f"lazyten.contiguous_format, preserve_format, channels_last, "
+                        f"channels_last_3d")
     if given.order is not None and len(given.order) != rank:
         raise ShapeError(f"{operation}: {given.name} is for {len(given.order)} axes; this tensor "
                          f"has {rank}")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lazyten.frontend.core.functions import ValuesAndIndices
+from lazyten.frontend.core.functions import RETURNED, ValuesAndIndices, returned_by
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.frontend.methods.order import order_along
 from lazyten.ir import dtype as dt
@@ -23,6 +23,7 @@ from lazyten.random import Array
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 
+@returned_by("histogram", "histogramdd")
 class PointsAndLimits(NamedTuple):
     """What histogram and histogramdd give."""
 
@@ -60,15 +61,16 @@ class CountingMethods(TensorCore[Tensor]):
         """The value that occurs most often along an axis, the least of several, and where it is
         last."""
         axis = shapes.axis(dim, self.ndim, "mode")
+        kind: type[ValuesAndIndices[Tensor]] = RETURNED["mode"]
         if not self.shape:
-            return ValuesAndIndices(self._given(self.node), self._fresh(const(0, dt.INDEX)))
+            return kind(self._given(self.node), self._fresh(const(0, dt.INDEX)))
         reductions.need_elements(self.node, (axis,), "mode")
         index = _last_of_longest_run(self.detach().node, axis, order_along(self, axis, False).node)
         shape = tuple(1 if a == axis else n for a, n in enumerate(self.shape)
                       if keepdim or a != axis)
         place = self._fresh(index)
         values = self._given(reshape(gather(self.node, axis, place.node), shape), place)
-        return ValuesAndIndices(values, place._reshaped(shape))
+        return kind(values, place._reshaped(shape))
 
     def bincount(self, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
         """How often each whole number from 0 occurs in a vector, or the sums of its weights.
@@ -133,7 +135,8 @@ class CountingMethods(TensorCore[Tensor]):
         if density:
             total = reductions.sum(found, (0,))
             found = ew.true_divide(ew.true_divide(found, total), _widths(edges))
-        return PointsAndLimits(self._fresh(found), self._fresh(edges))
+        result: PointsAndLimits = RETURNED["histogram"](self._fresh(found), self._fresh(edges))
+        return result
 
     def histogramdd(self, bins: Any, *, range: Any = None, weight: Tensor | None = None,
                     density: bool = False) -> PointsAndLimits:
@@ -173,7 +176,9 @@ class CountingMethods(TensorCore[Tensor]):
         for axis, edge in enumerate(edges if density else []):
             column = tuple(n if a == axis else 1 for a, n in enumerate(shape))
             found = ew.true_divide(found, reshape(_widths(edge), column))
-        return PointsAndLimits(self._fresh(found), tuple(self._fresh(e) for e in edges))
+        result: PointsAndLimits = RETURNED["histogramdd"](
+            self._fresh(found), tuple(self._fresh(e) for e in edges))
+        return result
 
 
 # ---- lines that are equal ------------------------------------------------------------------------

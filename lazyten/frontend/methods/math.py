@@ -5,7 +5,7 @@ import math
 from functools import reduce
 from typing import Any, NamedTuple, Self, cast
 
-from lazyten.frontend.core.functions import binary, check_divisor, combined, unary
+from lazyten.frontend.core.functions import binary, check_divisor, combined, returned_by, unary
 from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.keywords import also_named, numbers_among
 from lazyten.frontend.core.mixed_precision import WIDE, casting
@@ -32,6 +32,7 @@ HIGHEST = 160
 """Of polygamma's n, the factorial of which still fits, and of mvlgamma's p, its terms."""
 
 
+@returned_by("frexp")
 class SignificandAndExponent(NamedTuple):
     """What frexp gives."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lazyten.frontend.core.functions import ValuesAndIndices
+from lazyten.frontend.core.functions import RETURNED, ValuesAndIndices
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
 from lazyten.ir import dtype as dt
@@ -51,7 +51,7 @@ class OrderMethods(TensorCore[Tensor]):
              stable: bool = True) -> ValuesAndIndices[Tensor]:
         """The elements along an axis in order, and where they were."""
         axis = shapes.axis(dim, self.ndim, "sort")
-        return _taken(self, axis, order_along(self, axis, descending))
+        return _given_by("sort", _taken(self, axis, order_along(self, axis, descending)))
 
     def msort(self) -> Tensor:
         """The elements along axis 0 in order."""
@@ -65,7 +65,7 @@ class OrderMethods(TensorCore[Tensor]):
         n = self.shape[axis] if self.shape else 1
         if not 0 <= count <= n:
             raise ArgumentError(f"topk: k={count} of axis {axis} of size {n}; give 0 to {n}")
-        return _taken(self, axis, order_along(self, axis, largest, count))
+        return _given_by("topk", _taken(self, axis, order_along(self, axis, largest, count)))
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices[Tensor]:
         """The k-th least along an axis, counted from 1, and where it is."""
@@ -74,7 +74,7 @@ class OrderMethods(TensorCore[Tensor]):
         n = self.shape[axis] if self.shape else 1
         if not 1 <= place <= n:
             raise ArgumentError(f"kthvalue: k={place} of axis {axis} of size {n}; give 1 to {n}")
-        return _only(self, axis, _at_place(self, axis, place - 1), keepdim)
+        return _given_by("kthvalue", _only(self, axis, _at_place(self, axis, place - 1), keepdim))
 
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The middle element in order, the lower of two; NaN if there is one. Along an axis
@@ -89,7 +89,7 @@ class OrderMethods(TensorCore[Tensor]):
         if x.dtype.is_float and x.shape:
             middle = middle._unary(lambda place: _last_nan(x.node, axis, place))
         found = _only(x, axis, middle, keepdim)
-        return found.values if dim is None else found
+        return found.values if dim is None else _given_by("median", found)
 
     def quantile(self, q: Any, dim: int | None = None, keepdim: bool = False, *,
                  interpolation: str = "linear") -> Tensor:
@@ -114,7 +114,8 @@ class OrderMethods(TensorCore[Tensor]):
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "nanmedian")
         if not x.shape or not x.dtype.is_float:
-            return OrderMethods.median(self, dim, keepdim)
+            found = OrderMethods.median(self, dim, keepdim)
+            return found if dim is None else _given_by("nanmedian", found)
         reductions.need_elements(x.node, (axis,), "nanmedian")
         order = order_along(x, axis, False)
         last = _last_number(x.detach().node, axis)
@@ -122,7 +123,7 @@ class OrderMethods(TensorCore[Tensor]):
         found = _taken(x, axis, order._unary(lambda node: gather(node, axis, place)))
         shape = tuple(n for a, n in enumerate(found.values.shape) if keepdim or a != axis)
         values, indices = found.values._reshaped(shape), found.indices._reshaped(shape)
-        return values if dim is None else ValuesAndIndices(values, indices)
+        return values if dim is None else RETURNED["nanmedian"](values, indices)
 
     def nanquantile(self, q: Any, dim: int | None = None, keepdim: bool = False, *,
                     interpolation: str = "linear") -> Tensor:
@@ -175,6 +176,12 @@ def _by_ranks(x: TensorCore[Tensor], axis: int) -> bool:
     observer = tracing.current()
     return observer is not None and observer.without_bits or ordering.suits_ranks(
         x.shape, axis, executor(x.device).items)
+
+
+def _given_by(name: str, found: ValuesAndIndices[Tensor]) -> ValuesAndIndices[Tensor]:
+    """What the function of this name gives."""
+    result: ValuesAndIndices[Tensor] = RETURNED[name](*found)
+    return result
 
 
 def _taken(x: TensorCore[Tensor], axis: int, index: Tensor) -> ValuesAndIndices[Tensor]:

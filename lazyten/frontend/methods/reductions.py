@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
 
-from lazyten.frontend.core.functions import ValuesAndIndices, combined
+from lazyten.frontend.core.functions import RETURNED, ValuesAndIndices, combined, returned_by
 from lazyten.frontend.core.in_place import in_place
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.core.tensor_core import Tensor, TensorCore
@@ -19,6 +19,7 @@ from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError, ShapeError
 
 
+@returned_by("aminmax")
 class LeastAndGreatest(NamedTuple):
     """What aminmax gives."""
 
@@ -242,16 +243,19 @@ def _extreme(x: TensorCore[Tensor], dim: Any, keepdim: bool,
     if hasattr(dim, "node"):
         return combined(x, name, ew.minimum if least else ew.maximum, dim)
     axis = shapes.axis(dim, x.ndim, name)
+    kind: type[ValuesAndIndices[Tensor]] = RETURNED[name]
     if not x.shape:
-        return ValuesAndIndices(x._given(x.node), x._fresh(const(0, dt.INDEX)))
+        return kind(x._given(x.node), x._fresh(const(0, dt.INDEX)))
     values = x._unary(lambda node: reductions.extreme_along(node, axis, keepdim, least))
-    return ValuesAndIndices(values, x._unary(
+    return kind(values, x._unary(
         lambda node: reductions.arg_extreme(node, axis, keepdim, least)))
 
 
 def _extremes(x: TensorCore[Tensor], dim: int, least: bool) -> ValuesAndIndices[Tensor]:
-    axis = shapes.axis(dim, x.ndim, "cummin" if least else "cummax")
+    name = "cummin" if least else "cummax"
+    axis = shapes.axis(dim, x.ndim, name)
+    kind: type[ValuesAndIndices[Tensor]] = RETURNED[name]
     if not x.shape:
-        return ValuesAndIndices(x._given(x.node), x._fresh(const(0, dt.INDEX)))
+        return kind(x._given(x.node), x._fresh(const(0, dt.INDEX)))
     index = scans.cumulative_argmax(x.node, axis, least, tracing.of_any_size())
-    return ValuesAndIndices(x._given(gather(x.node, axis, index)), x._given(index))
+    return kind(x._given(gather(x.node, axis, index)), x._given(index))

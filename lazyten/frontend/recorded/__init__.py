@@ -18,6 +18,8 @@ Files, in reading order:
   have.
 - lifting.py: Values that came about outside of a frame are made known in it: their graphs over real
   memory are written again over its sources, as if they had been recorded there.
+- mistakes.py: What is said of an operation that has failed: an option of a kind that it does not
+  take.
 - entries.py: What an operation did, in terms that hold whenever it comes again; and doing it again.
 - recording.py: Recording an operation: it is run once, on stand-ins for its operands that are over
   templates.

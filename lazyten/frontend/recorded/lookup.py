@@ -29,6 +29,7 @@ from lazyten.frontend.recorded.keys import (
     frame_for,
     is_on,
 )
+from lazyten.frontend.recorded.mistakes import kind_error
 from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
 from lazyten.ir.number_tape import exactly, numbers
@@ -88,6 +89,9 @@ def recorded(function: Callable[P, R], is_operator: bool = False) -> Callable[P,
                 return found(*args, **kwargs)
             if is_operator and isinstance(error, ForeignOperandError):
                 return NotImplemented
+            told = kind_error(function, args, kwargs, error)
+            if told is not None:
+                raise told from error
             raise
     return cast("Callable[P, R]", found)
 

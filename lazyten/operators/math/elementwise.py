@@ -15,7 +15,7 @@ from lazyten.ir.number_tape import numbers
 from lazyten.ir.ops import SPECS, Op
 from lazyten.operators.math import shapes
 from lazyten.operators.math.gradients import with_gradient
-from lazyten.support.errors import ArgumentError, DTypeError
+from lazyten.support.errors import ArgumentError, DTypeError, NotOfTypeError
 
 Operand = Node | Scalar
 
@@ -86,7 +86,7 @@ def _apply(op: Op, operation: str, operands: Sequence[Operand], dtype: DType | N
     if dtype is None:
         dtype = result_type(operands, operation)
     if dtype.kind not in SPECS[op].takes:
-        raise DTypeError(_refusal(operation, operands, dtype, SPECS[op].takes))
+        raise NotOfTypeError(_refusal(operation, operands, dtype, SPECS[op].takes))
     shape = common_shape(operands, operation)
     return elementwise(op, *[as_node(x, dtype, shape) for x in operands])
 

@@ -15,7 +15,7 @@ from lazyten.operators.math import special
 from lazyten.operators.math.elementwise import Operand
 from lazyten.operators.math.gradients import flat_in, with_gradient
 from lazyten.operators.math.scans import stored
-from lazyten.support.errors import DTypeError
+from lazyten.support.errors import NotOfTypeError
 
 STEPS = 64
 """Steps towards a common divisor in one kernel, which takes longer to compile the more it has."""
@@ -38,7 +38,7 @@ def nextafter(a: Operand, b: Operand) -> Node:
     """The float beside a in the direction of b; b itself where they are equal."""
     dtype = ew.result_type([a, b])
     if not dtype.is_float:
-        raise DTypeError(f"nextafter of {dtype.name}: it is for floats; convert with .float()")
+        raise NotOfTypeError(f"nextafter of {dtype.name}: it is for floats; convert with .float()")
     shape = ew.common_shape([a, b], "nextafter")
     x, y = ew.as_node(a, dtype, shape), ew.as_node(b, dtype, shape)
     bits = _bits(x)
@@ -106,7 +106,7 @@ def gcd(a: Operand, b: Operand) -> Node:
     or y until x is 0. As many steps as the type may need."""
     dtype = ew.result_type([a, b])
     if not dtype.is_int or dtype is dt.bool_:
-        raise DTypeError(f"gcd and lcm of {dtype.name}: they are for integers")
+        raise NotOfTypeError(f"gcd and lcm of {dtype.name}: they are for integers")
     shape = ew.common_shape([a, b], "gcd")
     x, y = (_magnitude(ew.as_node(v, dtype, shape)) for v in (a, b))
     either = ew.bitwise_or(x, y)

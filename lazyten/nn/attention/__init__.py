@@ -1,14 +1,24 @@
-"""`lt.nn.attention`: PyTorch's choice among its implementations of attention. lazyten has one,
-which is compiled for what it is given; so the choice changes nothing."""
+"""`lt.nn.attention`: attention with functions of a user's own, under PyTorch's names.
+
+In: queries, keys, values, and functions that change a score or say what is seen. Out: attention.
+PyTorch's choice among its implementations (`sdpa_kernel`) changes nothing: lazyten has one, which
+is compiled for what it is given.
+
+Files, in reading order:
+
+- bias.py: Causal masks, for functional.scaled_dot_product_attention.
+- block_mask.py: `BlockMask`: what each query sees, as a function, and which blocks of it are empty.
+- flex_attention.py: Attention whose scores and mask are functions of positions.
+"""
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from lazyten.pytorch.modules import later
 from lazyten.support.errors import ArgumentError
 
-__path__: list[str] = []  # so that flex_attention below it can be imported, and refused
 __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
@@ -33,3 +43,6 @@ def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend],
         if not isinstance(backend, SDPBackend):
             raise ArgumentError(f"sdpa_kernel: {backend!r:.40} is no SDPBackend")
     yield
+
+
+__getattr__ = later("lazyten.nn.attention", "bias", "flex_attention")
