@@ -37,7 +37,9 @@ GRAPHS, PLANNED = 4, 2.5e6
 before others are interpreted."""
 SOON, TURNS = 16, 3
 """A graph that its line has asked for again so many times in turn, each time as one of its last
-SOON, is a loop's, and planned."""
+SOON, is a loop's, and planned; the next of that line after twice as many, as loops may be short."""
+OFTEN = 16
+"""A line whose graphs come so often each, on average, has any of them planned."""
 KEPT = 1024
 """So many graphs are known of a line."""
 MOST, SLOW_ONES = 20_000.0, 2
@@ -67,21 +69,24 @@ class Runs:
 class Line:
     """A line of the user's that has values computed.
 
-    requests: how many graphs it has asked for; new: how many of them, for the first time. planned,
-    interpreted: those that are, by their hashes (a key is as long as its graph); cost: of planning.
+    requests: how many graphs it has asked for; new: how many of them, for the first time; loops:
+    how many were planned as a loop's. planned, interpreted: those that are, by their hashes (a key
+    is as long as its graph); cost: of planning.
     """
 
     requests: int = 0
     new: int = 0
+    loops: int = 0
     cost: float = 0.0
     planned: set[int] = field(default_factory=set)
     interpreted: dict[int, Runs] = field(default_factory=dict)
 
     def varies(self) -> bool:
-        """Whether most graphs are asked for once."""
+        """Whether graphs are asked for a few times each, so that it would not pay to compile them.
+        """
         count = len(self.planned)
         return count >= 2 and (count >= GRAPHS or self.cost >= PLANNED) \
-            and 2 * self.new > self.requests
+            and OFTEN * self.new > self.requests
 
     def plan(self, graph: int, planning: float) -> bool:
         """Note that a graph is planned."""
@@ -176,8 +181,9 @@ def pays(device: str, graph: Graph, here: Line) -> bool:
         if number in here.planned or not (_asked.by_nobody or here.varies()):
             return here.plan(number, planning)
     runs, recipe = here.runs(number), recipe_of(graph)
-    is_loop = runs.turns == TURNS and not _asked.by_nobody
+    is_loop = runs.turns >= TURNS << here.loops and not _asked.by_nobody
     is_slow = recipe.work > MOST or recipe.time > MOST and runs.count > SLOW_ONES
+    here.loops += is_loop
     if is_slow or is_loop or runs.count * recipe.time >= planning:
         return here.plan(number, planning)
     return True
