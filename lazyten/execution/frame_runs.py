@@ -318,7 +318,7 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     read = [realized[node] for node in program.reads]
     program.runs += 1
     if segment.graph is None:
-        segment.line.requests += 1
+        segment.line.came_again(program.runs)
     if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
         sources = [*frame.sources, *read]
         if not frame.is_rest:

@@ -37,7 +37,8 @@ GRAPHS, PLANNED = 4, 2.5e6
 before others are interpreted."""
 SOON, TURNS = 16, 3
 """A graph that its line has asked for again so many times in turn, each time as one of its last
-SOON, is a loop's, and planned; the next of that line after twice as many, as loops may be short."""
+SOON, is a loop's, and planned; the next of that line after twice as many, until one that was
+planned has come OFTEN: loops may be short."""
 OFTEN = 16
 """A line whose graphs come so often each, on average, has any of them planned."""
 KEPT = 1024
@@ -70,8 +71,8 @@ class Line:
     """A line of the user's that has values computed.
 
     requests: how many graphs it has asked for; new: how many of them, for the first time; loops:
-    how many were planned as a loop's. planned, interpreted: those that are, by their hashes (a key
-    is as long as its graph); cost: of planning.
+    how many were planned as a loop's, and have not come OFTEN. planned, interpreted: those that
+    are, by their hashes (a key is as long as its graph); cost: of planning.
     """
 
     requests: int = 0
@@ -96,6 +97,12 @@ class Line:
         self.interpreted.pop(graph, None)
         self.cost += planning
         return False
+
+    def came_again(self, times: int) -> None:
+        """Note that a graph which is planned was asked for so many times."""
+        self.requests += 1
+        if times == OFTEN and self.loops:
+            self.loops -= 1
 
     def runs(self, graph: int) -> Runs:
         """Of a graph that is interpreted, this time, too."""

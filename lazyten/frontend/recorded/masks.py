@@ -14,7 +14,7 @@ import numpy as np
 from lazyten.execution import realization
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
-from lazyten.frontend.recorded.regions import in_memory, is_plain
+from lazyten.frontend.recorded.regions import EACH_ONCE, in_memory, is_plain
 from lazyten.ir.dtype import bool_
 from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer, Storage
@@ -44,23 +44,27 @@ def chosen(x: Any, index: Any) -> Any:
 
 
 def is_put(x: Any, index: Any, value: Any) -> bool:
-    """Whether elements have taken the places that a mask chooses, one each, of a tensor that is no
-    view. Nothing is written where the host is not to do that."""
-    if value.__class__ is not handle.results or not is_mask_of(index, x) or x._moves \
-            or not (_is_hosts(x) and _is_hosts(value)) or value._storage.dtype is not x._storage.dtype \
-            or value._storage.device != x._storage.device or len(value.shape) == 0:
+    """Whether elements have taken the places that a mask chooses, one each. Nothing is written
+    where the host is not to do that."""
+    if value.__class__ is not handle.results or not is_mask_of(index, x) \
+            or not (_is_hosts(x) and _is_hosts(value)) \
+            or value._storage.dtype is not x._storage.dtype \
+            or value._storage.device != x._storage.device \
+            or not EACH_ONCE.issuperset([op for op, _ in x._moves]):
         return False
-    x._storage.occupy()
-    _compute(x, index, value)
-    whole, given, mask = _stored(x), _stored(value), index._as_array()
-    if whole is None or given is None \
-            or given.shape != (np.count_nonzero(mask), *whole.shape[mask.ndim:]):
-        return False
-    changed = whole.copy()
-    changed[mask] = given
     storage = x._storage
-    stored = Buffer.from_numpy(changed, storage.dtype, storage.device)
-    storage.replace(stored.node(storage.shape))
+    storage.occupy()
+    _compute(x, index, value)
+    whole, given = in_memory(x), _stored(value)
+    if whole is None or given is None:
+        return False
+    changed, mask = whole.numpy().reshape(storage.shape), index._as_array()
+    shown = moved_array(changed, x._moves)
+    if given.shape != (np.count_nonzero(mask), *shown.shape[mask.ndim:]) \
+            or not np.may_share_memory(shown, changed):  # as a view that is reshaped may not
+        return False
+    shown[mask] = given
+    storage.replace(Buffer.from_numpy(changed, storage.dtype, storage.device).node(storage.shape))
     return True
 
 

@@ -129,3 +129,34 @@ def test_the_gradient_of_what_was_computed_and_read_before_is_looked_up(
         slopes = row.numpy() * (1 - np.tanh(w.numpy() * row.numpy()) ** 2)
         np.testing.assert_allclose(w.grad.numpy(), slopes, rtol=1e-5)
         w.grad = None
+
+
+def test_values_that_a_program_does_not_read_are_no_reason_for_another(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    make = frame_runs._made
+    monkeypatch.setattr(frame_runs, "_made", lambda *args: made.append(1) or make(*args))
+    x = lt.tensor([1.0, 2.0])
+    counts = []
+    for number in range(1, 8):
+        made.clear()
+        y = x * 3
+        others = lt.ones(number).exp() + y.sum()  # which nobody asks for
+        assert (y + 1).tolist() == [4, 7]
+        counts.append(len(made))
+        del others
+    assert counts[2:] == [0] * 5
+
+
+def test_a_program_reads_again_what_this_frame_has_in_memory() -> None:
+    for number in range(12):
+        x = lt.tensor([1.0, float(number)], requires_grad=True)
+        y = x * 2
+        z = y.exp() if number % 3 == 1 else y
+        assert z.max().item() >= 2
+        if number % 2:
+            lt.ones(number).sum().item()
+        loss = (y * y).sum()
+        assert loss.item() == 4 + 4 * number ** 2
+        loss.backward()
+        assert x.grad.tolist() == [8, 8 * number]
