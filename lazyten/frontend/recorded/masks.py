@@ -7,6 +7,7 @@ another program for each.
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,8 @@ def is_put(x: Any, index: Any, value: Any) -> bool:
             or not EACH_ONCE.issuperset([op for op, _ in x._moves]):
         return False
     storage = x._storage
+    if storage.dtype.itemsize * math.prod(storage.shape) > MOST_BYTES:  # all of it is copied
+        return False
     storage.occupy()
     _compute(x, index, value)
     whole, given = in_memory(x), _stored(value)
