@@ -11,9 +11,10 @@ from changing_programs import anew
 import lazyten as lt
 from lazyten.execution import frame_runs, realization
 from lazyten.execution.plans.graph import Graph
-from lazyten.frontend.recorded import lookup
+from lazyten.frontend.recorded import lifting, lookup
 from lazyten.ir import node
-from lazyten.ir.node import Node
+from lazyten.ir.node import Node, elementwise, toposort
+from lazyten.ir.ops import Op
 from lazyten.storage.frames import Frame
 
 
@@ -160,3 +161,15 @@ def test_a_program_reads_again_what_this_frame_has_in_memory() -> None:
         assert loss.item() == 4 + 4 * number ** 2
         loss.backward()
         assert x.grad.tolist() == [8, 8 * number]
+
+
+def test_what_has_many_nodes_below_is_too_long_to_be_lifted_and_nothing_else(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifting, "LONGEST", 6)
+    made = [lt.tensor([1.0, 2.0]).node]
+    for number in range(30):
+        made.append(elementwise(Op.ADD, made[-1], made[number // 2]))
+    lifting._note_long(toposort(made[-1:]))
+    noted = [n for n in made if n in lifting._unsayable]
+    assert noted == made[-len(noted):]
+    assert 20 <= len(noted) <= len(made) - 6
