@@ -56,18 +56,22 @@ flow through much of what was recorded, which is a step of training then, and no
 
 
 class Program:
-    """A segment; which of its results are wanted again, how often it was run, and what it writes
-    over. only_reads: it is known to write over nothing, and to look at no index."""
+    """A segment; what it reads of the values that its frame has in memory, after all sources; which
+    of its results are wanted again, how often it was run, and what it writes over. only_reads: it
+    is known to write over nothing, and to look at no index."""
 
-    __slots__ = ("again", "only_reads", "runs", "segment", "updates")
+    __slots__ = ("again", "only_reads", "reads", "runs", "segment", "updates")
 
-    def __init__(self, segment: Segment, again: Sequence[Node]) -> None:
-        self.segment, self.again, self.runs, self.only_reads = segment, again, 0, False
+    def __init__(self, segment: Segment, reads: Sequence[Node], again: Sequence[Node]) -> None:
+        self.segment, self.reads, self.again, self.runs = segment, reads, again, 0
+        self.only_reads = False
         self.updates = Updates()
 
 
 _programs: Remembered[Program] = Remembered(PLAN_LIMIT, 40_000)
 """Those that did not come again up to so many nodes."""
+_in_frames: Remembered[Program] = Remembered(PLAN_LIMIT, 40_000)
+"""The same by what else their frames know: found without a look at what they read."""
 _wanted: WeakSet[Node] = WeakSet()
 """Templates of values that were read after the step in which they were not asked for, such as a
 model's output: the next time they are computed with the step, and not once more."""
@@ -115,7 +119,7 @@ def _looked_at(storage: Storage) -> bool:
     template = known.pop(storage, None)
     if template is None or known and any(_is_due(s, t, ()) for s, t in known.items()):
         return False
-    program = _programs.again.get(_key(frame, (template,), tuple(known.values()), ()))
+    program = _in_frames.again.get(_key(frame, (template,), tuple(known.values()), ()))
     ready = None if program is None or not program.only_reads else program.segment.up_to_date
     if program is None or ready is None or observers.present():
         return False
@@ -282,6 +286,7 @@ def forget() -> None:
     lengths.usual, lengths.cut_off = SHORTEST, 0
     history.forget_steps()
     _wanted.clear()
+    _in_frames.clear()
     _programs.clear()
     _large.clear()
     _small.clear()
@@ -327,34 +332,47 @@ def _program(frame: Frame, realized: Mapping[Node, Buffer], templates: tuple[Nod
     """The program that computes these templates, and what others that are known depend on: one of
     this thread's, as it may have memory of its own."""
     key = _key(frame, templates, others, realized)
-    found = _programs.get(key)
+    found = _in_frames.get(key)
     if found is None:
-        found = _made(frame, realized, templates, others)
-        _programs.add(key, found, min(found.segment.nodes, LONG))
+        found = _alike(frame, realized, templates, others)
+        _in_frames.add(key, found, min(found.segment.nodes, LONG))
     return found
 
 
 def _key(frame: Frame, templates: tuple[Node, ...], others: tuple[Node, ...],
          realized: Collection[Node]) -> Hashable:
-    """What a program is found by."""
+    """What a program is found by in a frame that knows others, and has these values in memory."""
     known = (len(frame.sources), *realized) if realized else ()
     return (templates, others, known, *settings(frame.device), get_ident())
 
 
-def _made(frame: Frame, realized: Mapping[Node, Buffer], templates: Sequence[Node],
-          others: Sequence[Node]) -> Program:
-    """A new program; what is realized already is read from memory."""
+def _alike(frame: Frame, realized: Mapping[Node, Buffer], templates: tuple[Node, ...],
+           others: Sequence[Node]) -> Program:
+    """The program for these templates, whatever else frames know that it neither reads nor is read
+    by: a value of any size that another line made is no reason for another program."""
+    order = toposort(templates, known=realized)
+    reads = tuple([node for node in order if node in realized])
+    again = tuple(storable([node for node in read_by(others, order, templates)
+                            if node not in realized], frame.device))
+    key = (templates, again, reads, reads and len(frame.sources), *settings(frame.device),
+           get_ident())
+    found = _programs.get(key)
+    if found is None:
+        segment = _made(frame, realized, (*templates, *again), reads)
+        found = Program(segment, reads, again)
+        _programs.add(key, found, min(found.segment.nodes, LONG))
+    return found
+
+
+def _made(frame: Frame, realized: Mapping[Node, Buffer], wanted: Sequence[Node],
+          reads: Sequence[Node]) -> Segment:
+    """What gives these anew; what is realized already is read from memory."""
     with collecting_later():
-        known: dict[Node, Node] = {}
-        for number, (template, buffer) in enumerate(realized.items()):
-            known[template] = frame.read_again(number, buffer, template)
-        order = toposort(templates, known=known)
-        again = storable([n for n in read_by(others, order, templates) if n not in known],
-                         frame.device)
-        roots = substitute([*templates, *again], known) if known else [*templates, *again]
-        segment = Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
-                          in_place=True, may_interpret=True)
-    return Program(segment, again)
+        known = {node: frame.read_again(number, realized[node], node)
+                 for number, node in enumerate(reads)}
+        roots = substitute(wanted, known) if known else wanted
+        return Segment(frame.device, [Root(None, node, frame.device) for node in roots], (), (),
+                       in_place=True, may_interpret=True)
 
 
 def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
@@ -362,16 +380,17 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     """The nodes that read the results of a program, and nobody else's memory: first of what is due,
     and of what is written."""
     segment, looking = program.segment, observers.present()
+    read = [realized[node] for node in program.reads]
     program.runs += 1
     if segment.graph is None:
-        segment.line.requests += 1
+        segment.line.came_again(program.runs)
     if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
-        sources = [*frame.sources, *realized.values()]
+        sources = [*frame.sources, *read]
         if not frame.is_rest:
             return segment.run_once(sources)
         with by_nobody():  # as the pieces of the loop before it
             return segment.run_once(sources)
-    nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)
+    nodes = frame_updates.run(frame, read, program.updates, due, written, segment, looking)
     ready = segment.ready
     if ready is not None:
         program.only_reads = not (program.updates.own or segment.donated or segment.checks)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from lazyten.execution.segment import Owners, Segment
 from lazyten.ir.node import Node
 from lazyten.storage.frames import Frame
+from lazyten.storage.placeholder import Source
 from lazyten.storage.storage import Buffer, Storage, changing
 from lazyten.support.observers import Observer
 
@@ -39,14 +40,13 @@ class Updates:
         get its first results in this order, and those that nobody knows even now."""
         numbers = {frame.source_of(storage): place for place, storage in enumerate(storages)}
         own = {number: place for number, place in numbers.items() if number is not None}
-        sources = frame.sources
         if frame.bytes_of(own) < SMALLEST:
             own = {}
         self.own = own
         places = {place: number for number, place in own.items()}
         segment.roots = [replace(root, written=places.get(place))
                          for place, root in enumerate(segment.roots)]
-        donated = frame.unknown_sources(range(len(sources))) - own.keys() if storages else ()
+        donated = frame.unknown_sources(_read_by(segment, frame)) - own.keys() if storages else ()
         if not own and frame.bytes_of(donated) < SMALLEST:
             donated = ()
         segment.donated = donated
@@ -60,6 +60,13 @@ class Updates:
         return found
 
 
+def _read_by(segment: Segment, frame: Frame) -> list[int]:
+    """The sources that a segment reads: each frame whose values it computes has them, and may have
+    no others."""
+    count = len(frame.sources)  # what comes after them is read again
+    return [p.number for p in segment.inputs if isinstance(p, Source) and p.number < count]
+
+
 def is_all(frame: Frame, due: Mapping[Storage, Node], written: Mapping[Storage, Node]) -> bool:
     """Whether nothing of a frame will be of interest once these are computed."""
     for storage in [s for s in (r() for r in frame.made) if s is not None]:
@@ -69,14 +76,15 @@ def is_all(frame: Frame, due: Mapping[Storage, Node], written: Mapping[Storage, 
     return True
 
 
-def run(frame: Frame, realized: Mapping[Node, Buffer], updates: Updates,
-        due: Mapping[Storage, Node], written: Mapping[Storage, Node], segment: Segment,
-        looking: Sequence[Observer]) -> list[Node]:
-    """The nodes that read a segment's results: first of what is due, and of what is written."""
+def run(frame: Frame, read: Sequence[Buffer], updates: Updates, due: Mapping[Storage, Node],
+        written: Mapping[Storage, Node], segment: Segment, looking: Sequence[Observer]
+        ) -> list[Node]:
+    """The nodes that read a segment's results: first of what is due, and of what is written. read:
+    what it reads after all sources."""
     if segment.ready is None:
         updates.begin(frame, segment, [*due, *written] if is_all(frame, due, written) else ())
     if not (updates.own or segment.donated):  # it writes over nothing
-        return segment.run([*frame.sources, *realized.values()], (), looking=looking)
+        return segment.run([*frame.sources, *read], (), looking=looking)
     owners: Owners = [None] * len(frame.sources)
     unknown: frozenset[int] = frozenset()
     if is_all(frame, due, written):
@@ -84,4 +92,4 @@ def run(frame: Frame, realized: Mapping[Node, Buffer], updates: Updates,
             frame.is_written = True
             unknown = frame.unknown_sources(segment.donated)
         owners = updates.owners(frame, [*due, *written])
-    return segment.run([*frame.sources, *realized.values()], owners, HELD, unknown, looking)
+    return segment.run([*frame.sources, *read], owners, HELD, unknown, looking)

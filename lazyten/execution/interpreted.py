@@ -36,8 +36,12 @@ GRAPHS, PLANNED = 4, 2.5e6
 """So many graphs of a line are planned, or fewer that take so many microseconds, and two at least,
 before others are interpreted."""
 SOON, TURNS = 16, 3
-"""A graph that its line has asked for again so many times in turn, each time as one of its last
-SOON, is a loop's, and planned."""
+"""A graph that its line has asked for again so many times in turn, after others, but as one of its
+last SOON, is a loop's, and planned. So is one that was asked for again so often in a row; the next
+of that line after twice as many, until one that was planned has come OFTEN: such loops may be
+short."""
+OFTEN = 16
+"""A line whose graphs come so often each, on average, has any of them planned."""
 KEPT = 1024
 """So many graphs are known of a line."""
 MOST, SLOW_ONES = 20_000.0, 2
@@ -56,32 +60,43 @@ _INTERPRET = EnvVar("LAZYTEN_INTERPRET")
 @dataclass(slots=True)
 class Runs:
     """Of a graph that is interpreted. count: how often; last: when, by its line's requests; turns:
-    how often in turn soon after the time before."""
+    how often in turn soon after the time before, with others between; in_a_row: and without."""
 
     last: int
     count: int = 0
     turns: int = 0
+    in_a_row: int = 0
+
+    def came(self, now: int) -> None:
+        """Note that it is asked for again, at this request of its line."""
+        gap = now - self.last
+        self.in_a_row = self.in_a_row + 1 if gap == 1 else 0
+        if gap > 1:
+            self.turns = self.turns + 1 if gap <= SOON else 0
 
 
 @dataclass(slots=True)
 class Line:
     """A line of the user's that has values computed.
 
-    requests: how many graphs it has asked for; new: how many of them, for the first time. planned,
-    interpreted: those that are, by their hashes (a key is as long as its graph); cost: of planning.
+    requests: how many graphs it has asked for; new: how many of them, for the first time; loops:
+    how many were planned as they came in a row, and have not come OFTEN. planned, interpreted:
+    those that are, by their hashes (a key is as long as its graph); cost: of planning.
     """
 
     requests: int = 0
     new: int = 0
+    loops: int = 0
     cost: float = 0.0
     planned: set[int] = field(default_factory=set)
     interpreted: dict[int, Runs] = field(default_factory=dict)
 
     def varies(self) -> bool:
-        """Whether most graphs are asked for once."""
+        """Whether graphs are asked for a few times each, so that it would not pay to compile them.
+        """
         count = len(self.planned)
         return count >= 2 and (count >= GRAPHS or self.cost >= PLANNED) \
-            and 2 * self.new > self.requests
+            and OFTEN * self.new > self.requests
 
     def plan(self, graph: int, planning: float) -> bool:
         """Note that a graph is planned."""
@@ -92,6 +107,12 @@ class Line:
         self.cost += planning
         return False
 
+    def came_again(self, times: int) -> None:
+        """Note that a graph which is planned was asked for so many times."""
+        self.requests += 1
+        if times == OFTEN and self.loops:
+            self.loops -= 1
+
     def runs(self, graph: int) -> Runs:
         """Of a graph that is interpreted, this time, too."""
         found = self.interpreted.get(graph)
@@ -100,7 +121,7 @@ class Line:
                 self.interpreted.clear()
             found = self.interpreted[graph] = Runs(self.requests)
         else:
-            found.turns = found.turns + 1 if self.requests - found.last <= SOON else 0
+            found.came(self.requests)
         found.count, found.last = found.count + 1, self.requests
         return found
 
@@ -176,8 +197,10 @@ def pays(device: str, graph: Graph, here: Line) -> bool:
         if number in here.planned or not (_asked.by_nobody or here.varies()):
             return here.plan(number, planning)
     runs, recipe = here.runs(number), recipe_of(graph)
-    is_loop = runs.turns == TURNS and not _asked.by_nobody
+    is_short = runs.in_a_row >= TURNS << here.loops  # as far as is known
+    is_loop = (runs.turns == TURNS or is_short) and not _asked.by_nobody
     is_slow = recipe.work > MOST or recipe.time > MOST and runs.count > SLOW_ONES
+    here.loops += is_loop and is_short
     if is_slow or is_loop or runs.count * recipe.time >= planning:
         return here.plan(number, planning)
     return True

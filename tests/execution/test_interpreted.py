@@ -90,10 +90,19 @@ def test_texts_that_a_recurrence_reads_are_planned_once_their_lengths_came_again
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_short_loops_are_not_compiled_one_after_the_other() -> None:
+    x = memory(7, 3)
+    with counted_plans() as made:
+        for length in range(1, 20):
+            for _ in range(8):
+                (chain(x, length) * 2).numpy()
+    assert len(made) == interpreted.GRAPHS + 2  # a loop is one after 3, 6, 12 turns
+
+
 def test_a_loop_that_mostly_repeats_has_a_new_graph_planned() -> None:
     x = memory(5, 3)
     with counted_plans() as made:
-        for length in [1, 2, 3] * 10 + [4, 5, 6, 7, 8, 9]:
+        for length in [1, 2, 3] * 60 + [4, 5, 6, 7, 8, 9]:
             chain(x, length).numpy()
     assert len(made) == 9
 

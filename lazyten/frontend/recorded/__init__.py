@@ -10,6 +10,8 @@ Files, in reading order:
 - families.py: Operations that differ from step to step in nothing but numbers of Python.
 - courses.py: The numbers that operations are met with, turn by turn: which of them vary.
 - cuts.py: Views that plain indices cut out of memory, such as a row of the data: not looked up.
+- masks.py: Elements that a mask chooses of a tensor in memory: read and written by the host, not
+  looked up.
 - regions.py: Views that begin at another place each time, such as a batch's rows of the data; and
   what is written to them.
 - joining.py: Lists of tensors that are others each time, such as the examples that a batch is

@@ -15,8 +15,8 @@ import numpy as np
 from lazyten.frontend.core import handle
 from lazyten.frontend.core.handle import Handle
 from lazyten.frontend.recorded.courses import family_at
+from lazyten.frontend.recorded.masks import is_mask_of
 from lazyten.frontend.recorded.regions import Region, is_of_memory, is_plain
-from lazyten.ir.dtype import bool_
 from lazyten.ir.movement import Moves
 from lazyten.operators.arrays.indexing import simple
 from lazyten.storage.frames import here
@@ -97,15 +97,11 @@ def is_itself(view: Any, x: Any, index: Any) -> bool:
 def with_places(x: Any, index: Any) -> Any:
     """The places that a mask shows, in its place where it fits the first axes of a tensor: the mask
     is read now, and what is looked up holds for any places of so many."""
-    if index.__class__ is not handle.results or x.__class__ is not handle.results:
-        return index
-    n = len(index.shape)
-    if index.dtype is not bool_ or not n or index.shape != x.shape[:n] \
-            or index._storage.device != x._storage.device:
+    if not is_mask_of(index, x):
         return index
     found = tuple([x._copy_of(places, device=x._storage.device)
                    for places in np.nonzero(index._as_array())])
-    return found if n > 1 else found[0]
+    return found if len(found) > 1 else found[0]
 
 
 def with_tensors(x: Any, index: Any) -> Any:

@@ -188,7 +188,7 @@ def lifted(root: Node, frame: Frame) -> Node | None:
     known = frame.lifted
     order = toposort([root], lambda n: () if n in known or n in _unsayable else n.src)
     if len(order) > LONGEST:
-        _unsayable.add(root)
+        _note_long(order)
         return None
     for node in order:
         if node in known:
@@ -203,6 +203,23 @@ def lifted(root: Node, frame: Frame) -> Node | None:
         if stored is not None and template not in frame.realized:
             frame.realized[template] = memory_of(stored)
     return known[root] if sayable.are_sayable([known[root]]) else None
+
+
+def _note_long(order: Sequence[Node]) -> None:
+    """Note the last of these, and all that more than LONGEST nodes are below, so that what is made
+    of them is not walked through again. (In a toposort what is first found below a node stands
+    right before it, that of its last source last; what was found before does not count.)"""
+    spans: dict[Node, tuple[int, int]] = {}
+    for last, node in enumerate(order):
+        first = last
+        for source in reversed(node.src):
+            begin, end = spans.get(source, (0, -1))
+            if end == first - 1:
+                first = begin
+        spans[node] = first, last
+        if last - first >= LONGEST:
+            _unsayable.add(node)
+    _unsayable.add(order[-1])
 
 
 def _note_unsayable(first: Node, order: Sequence[Node], known: Container[Node]) -> None:

@@ -29,6 +29,7 @@ from lazyten.frontend.recorded.keys import (
     frame_for,
     is_on,
 )
+from lazyten.frontend.recorded.masks import chosen, is_put
 from lazyten.frontend.recorded.mistakes import kind_error
 from lazyten.frontend.recorded.recording import over_sources, record
 from lazyten.ir import dtype as dt
@@ -104,6 +105,8 @@ def cutting(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         if not is_on() or takers and has_override(_entries(self, index)):
             return method(self, index)
         view = cut(self, index)
+        if view is None:
+            view = chosen(self, index)
         return method(self, with_tensors(self, with_places(self, index))) if view is None else view
     return found
 
@@ -114,7 +117,7 @@ def setting(method: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any, Any]
     @wraps(method)
     def found(self: Any, index: Any, value: Any) -> None:
         if is_on() and not (takers and has_override((value, *_entries(self, index)))):
-            if is_itself(value, self, index):
+            if is_itself(value, self, index) or is_put(self, index, value):
                 return
             index = with_tensors(self, index)
         method(self, index, value)

@@ -30,7 +30,7 @@ FEW_BYTES = 1 << 16
 """Elements of so many bytes are copied in less time than an operation is recorded anew."""
 
 
-_EACH_ONCE = frozenset({Op.SHRINK, Op.RESHAPE, Op.PERMUTE, Op.FLIP})
+EACH_ONCE = frozenset({Op.SHRINK, Op.RESHAPE, Op.PERMUTE, Op.FLIP})
 """Moves that show no element twice."""
 
 
@@ -126,7 +126,7 @@ def can_be_put(x: Handle[Any]) -> bool:
     if _in_a_row(x._storage.shape, x._moves) is not None:
         return True
     view = x._tracker.single
-    return view is not None and view.mask is None and _EACH_ONCE.issuperset(
+    return view is not None and view.mask is None and EACH_ONCE.issuperset(
         [op for op, _ in x._moves]) and x.numel() * int64.itemsize <= FEW_BYTES
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
+from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import Scalar
@@ -152,6 +153,7 @@ def layout(sizes: Sequence[int], device: str, order: Sequence[int] | None = None
     return Layout(there, again, rank.sum(0).tolist())
 
 
+@recorded
 def rows_of(x: Tensor, rows: Tensor, back: Tensor) -> Tensor:
     """x[rows]; see recurrences.taken_rows."""
     return Tensor._result(recurrences.taken_rows(x.node, rows.node, back.node), x, rows)

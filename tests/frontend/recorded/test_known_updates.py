@@ -321,3 +321,14 @@ def test_other_threads_see_no_value_between_two_steps() -> None:
     reader.join()
     assert not wrong
     np.testing.assert_allclose(p.numpy(), expected(60, 0.0), rtol=1e-9)
+
+
+def test_a_program_finds_its_memory_in_a_step_that_reads_less() -> None:
+    x = lt.arange(1.0, SIZE + 1, dtype=lt.float64).realize()
+
+    def step(reads_more: bool) -> float:
+        y = (x * 2).sum()
+        if reads_more:  # and nobody wants what is made of that
+            lt.tensor(np.ones(SIZE)) + 1
+        return y.item()
+    assert {step(number < 8) for number in range(12)} == {float(SIZE * (SIZE + 1))}

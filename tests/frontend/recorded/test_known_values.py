@@ -11,9 +11,10 @@ from changing_programs import anew
 import lazyten as lt
 from lazyten.execution import frame_runs, realization
 from lazyten.execution.plans.graph import Graph
-from lazyten.frontend.recorded import lookup
+from lazyten.frontend.recorded import lifting, lookup
 from lazyten.ir import node
-from lazyten.ir.node import Node
+from lazyten.ir.node import Node, elementwise, toposort
+from lazyten.ir.ops import Op
 from lazyten.storage.frames import lengths
 
 
@@ -129,3 +130,46 @@ def test_the_gradient_of_what_was_computed_and_read_before_is_looked_up(
         slopes = row.numpy() * (1 - np.tanh(w.numpy() * row.numpy()) ** 2)
         np.testing.assert_allclose(w.grad.numpy(), slopes, rtol=1e-5)
         w.grad = None
+
+
+def test_values_that_a_program_does_not_read_are_no_reason_for_another(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    make = frame_runs._made
+    monkeypatch.setattr(frame_runs, "_made", lambda *args: made.append(1) or make(*args))
+    x = lt.tensor([1.0, 2.0])
+    counts = []
+    for number in range(1, 8):
+        made.clear()
+        y = x * 3
+        others = lt.ones(number).exp() + y.sum()  # which nobody asks for
+        assert (y + 1).tolist() == [4, 7]
+        counts.append(len(made))
+        del others
+    assert counts[2:] == [0] * 5
+
+
+def test_a_program_reads_again_what_this_frame_has_in_memory() -> None:
+    for number in range(12):
+        x = lt.tensor([1.0, float(number)], requires_grad=True)
+        y = x * 2
+        z = y.exp() if number % 3 == 1 else y
+        assert z.max().item() >= 2
+        if number % 2:
+            lt.ones(number).sum().item()
+        loss = (y * y).sum()
+        assert loss.item() == 4 + 4 * number ** 2
+        loss.backward()
+        assert x.grad.tolist() == [8, 8 * number]
+
+
+def test_what_has_many_nodes_below_is_too_long_to_be_lifted_and_nothing_else(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifting, "LONGEST", 6)
+    made = [lt.tensor([1.0, 2.0]).node]
+    for number in range(30):
+        made.append(elementwise(Op.ADD, made[-1], made[number // 2]))
+    lifting._note_long(toposort(made[-1:]))
+    noted = [n for n in made if n in lifting._unsayable]
+    assert noted == made[-len(noted):]
+    assert 20 <= len(noted) <= len(made) - 6
