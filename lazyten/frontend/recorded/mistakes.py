@@ -6,6 +6,7 @@ the place of a flag does where its truth is asked for.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +42,9 @@ def kind_error(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         annotation = function.__annotations__.get(name)
         words = annotation.split(" | ") if isinstance(annotation, str) else [""]
         if all(word in _KINDS for word in words) and not any(_is(value, w) for w in words):
-            return KindError(f"{function.__name__}: {name} is {type(value).__name__} "
+            said = str(error)  # by the operation itself, where it looks at the option
+            return KindError(said if re.search(rf"\b{name}\b", said) else
+                             f"{function.__name__}: {name} is {type(value).__name__} "
                              f"{value!r:.40}; it takes {annotation}")
     return None
 

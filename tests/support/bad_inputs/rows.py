@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import lazyten as lt
+from lazyten.support.errors import NotOfTypeError
 
 
 class Things:
@@ -61,4 +62,5 @@ def set_grad(x: lt.Tensor, grad: object) -> None:
 
 
 S, D, X = lt.ShapeError, lt.DTypeError, lt.IndexingError
+N = NotOfTypeError
 G, A, W, V = lt.GradientError, lt.ArgumentError, lt.StateError, lt.DeviceError

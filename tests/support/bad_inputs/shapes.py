@@ -6,7 +6,7 @@ import copy
 import numpy as np
 
 import lazyten as lt
-from bad_inputs.rows import A, Bad, D, G, S, X, assign, endless
+from bad_inputs.rows import A, Bad, D, G, N, S, X, assign, endless
 from lazyten.nn import functional as F
 
 SHAPES = [
@@ -192,7 +192,7 @@ VIEWS = [
     Bad("exp_ of integers", lambda t: t.i.exp_(),
         D, "exp_", ("int64", "float32"), "make a new tensor"),
     Bad("an in-place shift of floats", lambda t: t.f.__ilshift__(1),
-        D, "bitwise_left_shift", ("float32",), "integer types"),
+        N, "bitwise_left_shift", ("float32",), "integer types"),
     Bad("fill_diagonal_ of a vector", lambda t: t.v.fill_diagonal_(1),
         S, "fill_diagonal_", ("(3,)",), "2 axes"),
     Bad("lerp of integers", lambda t: t.i.lerp(t.i, 0.5), D, "lerp", ("int64",), ".float()"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import lazyten as lt
-from bad_inputs.rows import A, Bad, D, S, Things, V, X, assign, set_grad
+from bad_inputs.rows import A, Bad, D, N, S, Things, V, X, assign, set_grad
 from lazyten.nn import functional as F
 
 DTYPES = [
@@ -48,12 +48,12 @@ DTYPES = [
     Bad("quantile of a share of another type", lambda t: t.v.quantile(t.double / 4), D, "quantile",
         ("float32", "float64"), ".to("),
     Bad("neg of bools", lambda t: -t.b, D, "neg", ("bool",), "convert first"),
-    Bad("~ of floats", lambda t: ~t.f, D, "bitwise_not", ("float32",), ".to(lazyten.int64)"),
+    Bad("~ of floats", lambda t: ~t.f, N, "bitwise_not", ("float32",), ".to(lazyten.int64)"),
     Bad("shift of floats", lambda t: t.f << 1,
-        D, "bitwise_left_shift", ("float32",), "integer types"),
+        N, "bitwise_left_shift", ("float32",), "integer types"),
     Bad("shift by a float", lambda t: t.i >> 1.5,
         D, "bitwise_right_shift", ("1.5",), "convert first"),
-    Bad("and of floats", lambda t: t.f & t.f, D, "bitwise_and", ("float32",), "bool or integer"),
+    Bad("and of floats", lambda t: t.f & t.f, N, "bitwise_and", ("float32",), "bool or integer"),
     Bad("matmul of different types", lambda t: t.f @ t.i.T,
         D, "matmul", ("float32", "int64"), ".to("),
     Bad("matmul of bools", lambda t: t.b @ t.b, D, "matmul", ("bool",), ".float()"),
