@@ -57,13 +57,22 @@ flow through much of what was recorded, which is a step of training then, and no
 
 class Program:
     """A segment; which of its results are wanted again, how often it was run, and what it writes
-    over. only_reads: it is known to write over nothing, and to look at no index."""
+    over."""
 
-    __slots__ = ("again", "only_reads", "runs", "segment", "updates")
+    __slots__ = ("again", "runs", "segment", "updates")
 
     def __init__(self, segment: Segment, again: Sequence[Node]) -> None:
-        self.segment, self.again, self.runs, self.only_reads = segment, again, 0, False
+        self.segment, self.again, self.runs = segment, again, 0
         self.updates = Updates()
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it writes over nothing, and looks at no index, once it has its memory."""
+        return not (self.updates.own or self.segment.donated or self.segment.checks)
+
+    def note_request(self) -> None:
+        """Its line asks for it, and it is planned."""
+        self.segment.line.requests += 1
 
 
 _programs: Remembered[Program] = Remembered(PLAN_LIMIT, 40_000)
@@ -116,10 +125,11 @@ def _looked_at(storage: Storage) -> bool:
     if template is None or known and any(_is_due(s, t, ()) for s, t in known.items()):
         return False
     program = _programs.again.get(_key(frame, (template,), tuple(known.values()), ()))
-    ready = None if program is None or not program.only_reads else program.segment.up_to_date
-    if program is None or ready is None or observers.present():
+    ready = None if program is None else program.segment.up_to_date
+    if program is None or ready is None or not program.only_reads or observers.present():
         return False
     looked()
+    program.note_request()
     nodes = ready.run(frame.sources, NO_OWNERS, ())
     _keep_memory(program, ready)
     _settle(frame, program, {storage: template}, nodes, known)
@@ -364,7 +374,7 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     segment, looking = program.segment, observers.present()
     program.runs += 1
     if segment.graph is None:
-        segment.line.requests += 1
+        program.note_request()
     if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
         sources = [*frame.sources, *realized.values()]
         if not frame.is_rest:
@@ -374,7 +384,6 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     nodes = frame_updates.run(frame, realized, program.updates, due, written, segment, looking)
     ready = segment.ready
     if ready is not None:
-        program.only_reads = not (program.updates.own or segment.donated or segment.checks)
         _keep_memory(program, ready)
     return nodes
 
