@@ -90,13 +90,16 @@ class Function:
         if flows:
             ctx._go_on()
         ctx._inputs.clear()
-        if not flows:
-            return _without_gradients(ctx, args, result)
         outputs = list(result) if isinstance(result, tuple) else [result]
-        if ctx._dirty:
-            _attach_written(cls, ctx, args, outputs, before)
-        else:
-            _attach(cls, ctx, args, outputs)
+        apart = {n for n, x in enumerate(outputs) if not flows or id(x) in ctx._without_gradient}
+        if flows and ctx._dirty:
+            _attach_written(cls, ctx, args, outputs, apart, before)
+        elif flows:
+            _attach(cls, ctx, args, outputs, apart)
+        given = {id(a) for a in args if isinstance(a, Tensor) and a.requires_grad}
+        for n in apart:  # an argument is given back without its gradients
+            if id(outputs[n]) in given:
+                outputs[n] = outputs[n].detach()
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
@@ -125,16 +128,6 @@ def _called(function: type[Function], ctx: FunctionContext, args: Sequence[Any])
     return result
 
 
-def _without_gradients(ctx: FunctionContext, args: Sequence[Any], result: Any) -> Any:
-    """What forward() gives where no gradients flow: an argument that it gives back is detached, but
-    for one that it has written to."""
-    given = {id(a) for a in args if isinstance(a, Tensor) and a.requires_grad} - ctx._dirty
-
-    def apart_from(x: Any) -> Any:
-        return x.detach() if id(x) in given else x
-    return tuple(map(apart_from, result)) if isinstance(result, tuple) else apart_from(result)
-
-
 def _is_dense(x: Any) -> bool:
     """Whether something is a tensor that gradients may flow to. (What is sparse is as a number: its
     values may be given beside it.)"""
@@ -150,34 +143,40 @@ def _refuse_sparse(function: type[Function], what: str, found: Sequence[Tensor])
 
 
 def _attach_written(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
-                    outputs: list[Any], before: list[tuple[Tensor, Callable[[], None]]]) -> None:
+                    outputs: list[Any], apart: set[int],
+                    before: list[tuple[Tensor, Callable[[], None]]]) -> None:
     """The same where forward() has written to arguments: to these it is done again, recorded."""
     tracing.refuse("mark_dirty", "have forward() give new tensors, and copy_() outside")
     written = [(t, give_back) for t, give_back in before if id(t) in ctx._dirty]
-    places = {id(t): number for number, t in enumerate(outputs)}
+    places: dict[int, list[int]] = {}
+    for number, t in enumerate(outputs):
+        places.setdefault(id(t), []).append(number)
     if len(written) < len(ctx._dirty) or any(id(t) not in places for t, _ in written):
         raise GradientError(f"{function.__name__}: mark_dirty() is for arguments of apply() that "
                             f"forward() gives back")
     for t, _ in written:
-        outputs[places[id(t)]] = t.detach().clone()
+        for number in places[id(t)]:
+            outputs[number] = t.detach().clone()
     for _, give_back in written:
         give_back()
-    _attach(function, ctx, args, outputs)
+    _attach(function, ctx, args, outputs, apart)
     for t, _ in written:
-        made = in_floats(outputs[places[id(t)]])
+        made = in_floats(outputs[places[id(t)][-1]])
         in_floats(t)._update(function.__name__, made.node, made, replaces=True)
-        outputs[places[id(t)]] = t
+        for number in places[id(t)]:
+            outputs[number] = t
 
 
 def _attach(function: type[Function], ctx: FunctionContext, args: tuple[Any, ...],
-            outputs: list[Any]) -> None:
-    """Give backward() as their gradient to the outputs of a call."""
+            outputs: list[Any], apart: set[int]) -> None:
+    """Give backward() as their gradient to the outputs of a call, but for those of these numbers.
+    """
     _refuse_sparse(function, "result", [
         t for t in outputs if isinstance(t, Tensor) and is_sparse(t)])
     inputs = [in_floats(a) for a in args if _is_dense(a)]
     kinds = tuple(map(_kind_of, outputs))
     wanted = {number: in_floats(t) for number, t in enumerate(outputs) if isinstance(t, Tensor)
-              and in_floats(t).dtype.is_float and id(t) not in ctx._without_gradient}
+              and in_floats(t).dtype.is_float and number not in apart}
     if not wanted:
         return
     rule = _Rule(function, tuple(wanted), tuple(map(_kind_of, args)), kinds, ctx)

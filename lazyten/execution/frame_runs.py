@@ -57,15 +57,24 @@ flow through much of what was recorded, which is a step of training then, and no
 
 class Program:
     """A segment; what it reads of the values that its frame has in memory, after all sources; which
-    of its results are wanted again, how often it was run, and what it writes over. only_reads: it
-    is known to write over nothing, and to look at no index."""
+    of its results are wanted again, how often it was run, and what it writes over."""
 
-    __slots__ = ("again", "only_reads", "reads", "runs", "segment", "updates")
+    __slots__ = ("again", "reads", "runs", "segment", "updates")
 
     def __init__(self, segment: Segment, reads: Sequence[Node], again: Sequence[Node]) -> None:
         self.segment, self.reads, self.again, self.runs = segment, reads, again, 0
-        self.only_reads = False
         self.updates = Updates()
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it writes over nothing, and looks at no index, once it has its memory."""
+        return not (self.updates.own or self.segment.donated or self.segment.checks)
+
+    def note_run(self) -> None:
+        """Note that its line asks for it once more."""
+        self.runs += 1
+        if self.segment.graph is None:
+            self.segment.line.came_again(self.runs)
 
 
 _programs: Remembered[Program] = Remembered(PLAN_LIMIT, 40_000)
@@ -120,10 +129,11 @@ def _looked_at(storage: Storage) -> bool:
     if template is None or known and any(_is_due(s, t, ()) for s, t in known.items()):
         return False
     program = _in_frames.again.get(_key(frame, (template,), tuple(known.values()), ()))
-    ready = None if program is None or not program.only_reads else program.segment.up_to_date
-    if program is None or ready is None or observers.present():
+    ready = None if program is None else program.segment.up_to_date
+    if program is None or ready is None or not program.only_reads or observers.present():
         return False
     looked()
+    program.note_run()
     nodes = ready.run(frame.sources, NO_OWNERS, ())
     _keep_memory(program, ready)
     _settle(frame, program, {storage: template}, nodes, known)
@@ -381,9 +391,7 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     and of what is written."""
     segment, looking = program.segment, observers.present()
     read = [realized[node] for node in program.reads]
-    program.runs += 1
-    if segment.graph is None:
-        segment.line.came_again(program.runs)
+    program.note_run()
     if program.runs <= TRIALS or segment.graph is not None or observers.needs_launches(looking):
         sources = [*frame.sources, *read]
         if not frame.is_rest:
@@ -393,7 +401,6 @@ def _run(frame: Frame, realized: Mapping[Node, Buffer], program: Program,
     nodes = frame_updates.run(frame, read, program.updates, due, written, segment, looking)
     ready = segment.ready
     if ready is not None:
-        program.only_reads = not (program.updates.own or segment.donated or segment.checks)
         _keep_memory(program, ready)
     return nodes
 

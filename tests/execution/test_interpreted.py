@@ -107,6 +107,14 @@ def test_a_loop_that_mostly_repeats_has_a_new_graph_planned() -> None:
     assert len(made) == 9
 
 
+def test_looks_that_are_known_are_counted_as_what_a_line_asks_for() -> None:
+    x = memory(7, 11)  # as no other test here
+    with counted_plans() as made:
+        for length in [1] * 40 + [*range(2, 12)]:
+            chain(x, length).realize()
+    assert len(made) == 11
+
+
 def test_a_graph_that_comes_again_and_again_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreted, "PLAN", 0.0)
     monkeypatch.setattr(interpreted, "PLANNED_NODE", 10 * node_by_node.NODE)

@@ -383,3 +383,49 @@ def test_an_argument_given_back_where_no_gradients_flow_is_detached() -> None:
     assert not a.requires_grad and not b.requires_grad
     (a * x).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [1, 2]
+
+
+def test_an_argument_given_back_as_not_differentiable_is_detached() -> None:
+    class Same(lt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: lt.Tensor) -> lt.Tensor:
+            ctx.mark_non_differentiable(a)
+            return a
+
+        @staticmethod
+        def backward(ctx: Any, g: lt.Tensor) -> lt.Tensor:
+            return g
+
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    a = Same.apply(x)
+    assert not a.requires_grad and x.requires_grad
+    (a * x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [1, 2]
+
+
+def test_a_written_argument_given_back_where_no_gradients_flow_is_detached() -> None:
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    with lt.no_grad():
+        a = WritesTwice.apply(x)[0]
+    assert a.tolist() == x.tolist() == [2, 4] and not a.requires_grad and x.requires_grad
+
+
+def test_a_written_argument_that_is_given_back_twice_is_the_same_both_times() -> None:
+    x = lt.tensor([1.0, 2.0], requires_grad=True)
+    a, b = WritesTwice.apply(x * 1)
+    assert a.tolist() == b.tolist() == [2, 4] and a.requires_grad and b.requires_grad
+    b.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
+
+
+class WritesTwice(lt.autograd.Function):
+    """Doubles what it is given, in place."""
+
+    @staticmethod
+    def forward(ctx: Any, a: lt.Tensor) -> tuple[lt.Tensor, lt.Tensor]:
+        ctx.mark_dirty(a.mul_(2))
+        return a, a
+
+    @staticmethod
+    def backward(ctx: Any, g: lt.Tensor, h: lt.Tensor) -> lt.Tensor:
+        return 2 * (g + h)

@@ -73,19 +73,22 @@ class Values(Handle[Tensor]):
 
     def item(self) -> Scalar:
         """The value of a tensor of one element. ShapeError for any other."""
-        storage = self._storage
-        if (self.numel() if self._moves else math.prod(storage.shape)) != 1:
+        value = self._first()
+        if value is not None:
+            return value
+        if self.numel() != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
-        value = self._first()
-        return self._as_array().item() if value is None else value
+        return self._as_array().item()
 
     def _first(self) -> Scalar | None:
-        """The first element in memory, where that can be read at once; else None."""
+        """The only element, where that can be read from memory at once; else None."""
+        storage = self._storage
+        if self._moves or math.prod(storage.shape) != 1:
+            return None
         if tracing.active is not None:
             tracing.refuse(*READING)
-        storage = self._storage
-        if self._moves or storage.number is not None or storage.shared is not None:
+        if storage.number is not None or storage.shared is not None:
             return None
         frame_runs.look(storage)
         if tracing.active is not None:
