@@ -105,10 +105,11 @@ def _copied(item: Splat | Compute) -> Value | None:
 
 def _instructions(item: Compute, divisor: Scalar, ids: Iterator[int],
                   floats: Mapping[DType, DType]) -> Iterator[Instruction]:
-    """What a division by a constant, or else 0, is made of."""
+    """What a division by a constant, or else 0, is made of. By a constant LLVM shifts, or takes the
+    high half of a product, which vectors of long integers do not have."""
     dtype = item.out.dtype
     wide = floats.get(dtype) if item.out.lanes > 1 and (
-        dtype in LONG or not divisor) else None  # of shorter ones a product has a high half
+        not divisor or dtype in LONG and not _is_power_of_2(divisor)) else None
     formula = _formula(item.op, dtype, divisor == 1 if dtype.is_float else divisor > 0, wide)
     values = dict(zip(_operands(dtype), item.args, strict=True))
     for node in formula:
@@ -118,6 +119,10 @@ def _instructions(item: Compute, divisor: Scalar, ids: Iterator[int],
         values[node] = item.out if last else Value(next(ids), node.dtype, item.out.lanes)
         yield Constant(values[node], node.value) if node.op is Op.CONST else \
             Compute(values[node], node.op, tuple(values[s] for s in node.src))
+
+
+def _is_power_of_2(divisor: Scalar) -> bool:
+    return abs(int(divisor)).bit_count() == 1
 
 
 def _operands(dtype: DType) -> tuple[Node, Node]:

@@ -53,7 +53,8 @@ def only_sequence(given: tuple[Any, ...]) -> Any:
 
 
 def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
-    """The values as an array of compute type, and their dtype: `floats` for Python's floats."""
+    """The values as an array of compute type, and their dtype: `floats` for Python's floats, uint64
+    for a list of whole numbers beyond int64."""
     if isinstance(data, np.ndarray | np.generic):
         array = np.asarray(data)
         kind = dt.from_numpy(array.dtype)
@@ -65,7 +66,8 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
         _check_range(data)
         return np.asarray(data, kind.compute), kind
     kinds: set[DType] = set()
-    array = _rectangle(data, _numbers(data, floats, kinds, 0))
+    numbers = _numbers(data, floats, kinds, 0)
+    array = _rectangle(data, numbers)
     if array.dtype.kind == "c":
         wide = any(kind.component is dt.float64 for kind in kinds)
         return array, dt.complex_of(dt.float64 if wide else dt.default_float)
@@ -74,6 +76,8 @@ def to_array(data: Any, floats: DType) -> tuple[Array, DType]:
                          f"{_short(data)}; it takes numbers, bools, nested sequences of them, and "
                          f"NumPy arrays")
     kind = reduce(dt.promote, kinds) if kinds else floats
+    if kind is dt.int64 and array.dtype.kind in "uf" and abs(array).max(initial=0) >= 1 << 53:
+        return _beyond_int64(numbers), dt.uint64
     return array.astype(kind.compute, copy=False), kind
 
 
@@ -89,6 +93,15 @@ def _rectangle(data: Any, numbers: Any) -> Array:
             continue
     raise ShapeError(f"tensor: the nested sequence {_short(data)} is not a rectangle; all rows "
                      f"of an axis need one length")
+
+
+def _beyond_int64(numbers: Any) -> Array:
+    """Whole numbers of which NumPy has made uint64, or floats that do not hold them."""
+    try:
+        return np.asarray(numbers, np.uint64)
+    except (OverflowError, TypeError, ValueError):
+        raise DTypeError("tensor: whole numbers that neither int64 nor uint64 holds together; use "
+                         "floats") from None
 
 
 def _numbers(data: Any, floats: DType, kinds: set[DType], depth: int) -> Any:

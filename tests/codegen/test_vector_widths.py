@@ -12,16 +12,20 @@ from functools import cache
 
 import numpy as np
 import pytest
+from c_kernels import leaf
 from decided_kernels import kernels_of
 from example_counts import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_checks import Array, check_every_op, check_random_kernels
+from kernel_checks import Array, check_every_op, check_random_kernels, run_all
 from programs import results
 
 import lazyten as lt
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
+from lazyten.ir.kernel import Kernel
+from lazyten.ir.node import const, elementwise
+from lazyten.ir.ops import Op
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.runtimes.host.processors import PROCESSORS
 from lazyten.storage import device
@@ -170,6 +174,24 @@ def test_integers_that_floats_do_not_hold_are_divided_exactly(dtype: DType, on: 
     made = executor(on).generate(kernels_of(x // y))[0].source
     in_floats = dtype is lt.uint32 or UNITS[on].long_integers
     assert bool(re.search(r"\b[us](div|rem) ", made)) == (not in_floats)
+
+
+@on_each
+@pytest.mark.parametrize("dtype", [lt.int64, lt.uint64], ids=lambda d: d.name)
+def test_long_integers_are_shifted_where_a_divisor_is_a_power_of_2(dtype: DType, on: str) -> None:
+    ends = np.array([int(dtype.min), int(dtype.max)], dtype.numpy)[:, None]
+    x = (ends + np.arange(-40, 41).astype(dtype.numpy)).ravel()
+    divisors = (3, 8, 1 << 40, *((-3, -8, int(dtype.min)) if dtype.min else (1 << 63,)))
+    values = leaf(1, x.shape, dtype)
+    kernels = [Kernel("divided", (elementwise(op, values, const(d, dtype, x.shape)),),
+                      ((dtype, x.size),)) for op in (Op.IDIV, Op.MOD) for d in divisors]
+    found = run_all(on, kernels, [[x]] * len(kernels))
+    expected = [f(x, np.array(d, dtype.numpy)) for f in (np.floor_divide, np.remainder)
+                for d in divisors]
+    np.testing.assert_array_equal([out for out, in found], expected)
+    for kernel, d in zip(kernels, divisors * 2, strict=True):
+        made = executor(on).generate([kernel])[0].source
+        assert ("fdiv" in made) == (UNITS[on].long_integers and abs(d) == 3)
 
 
 MASKING = [on for on in UNITS if UNITS[on].masked_loads]

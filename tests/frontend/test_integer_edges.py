@@ -52,3 +52,18 @@ def test_an_exponent_that_the_type_does_not_hold_is_refused(dtype: dt.DType, num
     for power in (lambda: x ** number, lambda: x.pow(number), lambda: x.pow_(number)):
         with pytest.raises(lt.ArgumentError, match=why):
             power()
+
+
+def test_a_list_of_numbers_beyond_int64_is_of_uint64_or_refused(device: str) -> None:
+    """NumPy makes float64 of some, which would round them."""
+    for numbers in ([2**63], [3, 2**64 - 1], [[True], [2**63 + 1]]):
+        for dtype in (None, lt.uint64):
+            found = lt.tensor(numbers, dtype=dtype, device=device)
+            assert found.dtype is lt.uint64 and found.tolist() == numbers
+    assert lt.tensor([3, 2**63], dtype=lt.float32, device=device).tolist() == [3, 2**63]
+    with pytest.raises(lt.ArgumentError, match="does not fit in int64"):
+        lt.tensor([3, 2**63], dtype=lt.int64, device=device)
+    with pytest.raises(lt.DTypeError, match="neither int64 nor uint64"):
+        lt.tensor([-1, 2**63], device=device)
+    mixed = [np.uint64(5), np.int64(-1)]
+    assert lt.tensor(mixed, device=device).tolist() == [5, -1]

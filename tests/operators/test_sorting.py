@@ -85,6 +85,18 @@ def test_every_place_in_a_short_line_is_found(n: int, right: bool, device: str) 
         assert_array_equal(found.numpy(), np.searchsorted(line, wanted, side))
 
 
+def test_places_of_integers_of_another_type_are_those_of_the_integers(device: str) -> None:
+    line = lt.tensor([-5, 0, 44, 127], dtype=lt.int8, device=device)
+    assert [lt.searchsorted(line, n).item() for n in (300, -300)] == [4, 0], "44, were it int8"
+    assert lt.bucketize(lt.tensor(-129, device=device), line).item() == 0
+    line = lt.tensor(np.array([3, 2**63, 2**64 - 1], np.uint64), device=device)
+    wanted = lt.tensor([-1, 3, 2**63 - 1], device=device)
+    assert lt.searchsorted(line, wanted).tolist() == [0, 0, 1]
+    assert lt.searchsorted(line, wanted, right=True).tolist() == [0, 1, 1]
+    lines = line.expand(3, 3)
+    assert lt.searchsorted(lines, wanted[:, None]).tolist() == [[0], [0], [1]]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", [radix_sort, sorting_network])
 @given(dtype=st.sampled_from(DTYPES), n=st.integers(1, 300), rows=st.integers(1, 3),

@@ -27,23 +27,24 @@ LEAST_LEFT = 8
 def found_places(line: Node, x: Node, right: bool, in_pairs: bool = False) -> Node:
     """Where each element of x goes along the last axis of `line`, which is sorted, to keep it so:
     before equal elements, or after them (`right`). x has any shape if `line` is a vector, else the
-    axes of `line` but for the last. A binary search, in as many steps as the length has bits; or
-    `in_pairs` all comparisons, which are the same operations for any length."""
+    axes of `line` but for the last. Integers of two types are compared as they are. A binary
+    search, in as many steps as the length has bits; or `in_pairs` all comparisons, which are the
+    same operations for any length."""
     axis = len(line.shape) - 1
     n = line.shape[axis]
     flat = x if axis else reshape(x, (x.numel,))
     kind = ew.result_type([line, x])
     low = const(0, dt.INDEX, flat.shape)
     high = const(n, dt.INDEX, flat.shape)
-    wanted = cast(flat, kind)
+    line_kind, wanted = (line.dtype, flat) if kind.is_int else (kind, cast(flat, kind))
     if in_pairs:
         both = (*line.shape[:axis], flat.shape[axis], n)
-        there = cast(expand(reshape(line, (*line.shape[:axis], 1, n)), both), kind)
+        there = cast(expand(reshape(line, (*line.shape[:axis], 1, n)), both), line_kind)
         before = _goes_before(there, expand(reshape(wanted, (*flat.shape, 1)), both), right)
         return reshape(reduce(cast(before, dt.INDEX), Op.ADD, (axis + 1,)), x.shape)
     for _ in range(n.bit_length()):
         middle = ew.shift_right(ew.add(low, high), 1)
-        there = cast(gather(line, axis, ew.minimum(middle, n - 1)), kind)
+        there = cast(gather(line, axis, ew.minimum(middle, n - 1)), line_kind)
         after = ew.bitwise_and(_goes_before(there, wanted, right), ew.less(low, high))
         low, high = ew.where(after, ew.add(middle, 1), low), ew.where(after, high,
                                                                       ew.minimum(middle, high))
