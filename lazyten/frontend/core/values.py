@@ -73,8 +73,7 @@ class Values(Handle[Tensor]):
 
     def item(self) -> Scalar:
         """The value of a tensor of one element. ShapeError for any other."""
-        storage = self._storage
-        if (self.numel() if self._moves else math.prod(storage.shape)) != 1:
+        if self.numel() != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
         value = self._first()
