@@ -13,6 +13,7 @@ from lazyten.ir.ops import Op
 from lazyten.operators.arrays.loops import looped
 
 onnx = onnx_if_there.needed()
+from lazyten.onnx import repeating  # noqa: E402
 from lazyten.onnx.operators import recurrent  # noqa: E402
 
 helper: Any = onnx.helper
@@ -387,3 +388,17 @@ def test_a_loop_without_steps_whose_body_needs_some_has_the_shapes_that_the_file
     np.testing.assert_array_equal(model([x])[0], x.reshape(3, 2, 2))
     found, = model([x[:0]])
     assert found.shape == (0, 0, 2) and found.dtype == np.float32
+
+
+def test_a_loop_without_steps_hides_no_failure_of_a_compiler(monkeypatch: pytest.MonkeyPatch
+                                                            ) -> None:
+    body = subgraph([node("Identity", "c", "goes"), node("Cast", "i", "z", to=FLOAT)],
+                    [value("i", INT64, []), value("c", BOOL, [])], "goes z")
+    body.output[1].CopyFrom(value("z", FLOAT, []))
+    model = loaded([node("Loop", "n -", "zs", body=body)], [value("n", INT64, [])], "zs")
+
+    def failing(*_: Any) -> Any:
+        raise lt.CompileError("no such instruction")
+    monkeypatch.setattr(repeating.Body, "__call__", failing)
+    with pytest.raises(lt.CompileError):
+        model([np.array(0)])

@@ -11,6 +11,7 @@ import pytest
 import lazyten as lt
 
 onnx = onnx_if_there.needed()
+from lazyten.onnx.operators.resizing import matrices  # noqa: E402
 
 helper: Any = onnx.helper
 NEAR, FAR = 0.75, 0.25
@@ -45,3 +46,10 @@ def test_what_is_between_pixels_is_rounded_once(dtype: Any, kind: str) -> None:
     found = resized(x, getattr(onnx.TensorProto, kind))
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, twice(twice(x, 2), 3).astype(dtype))
+
+
+@pytest.mark.filterwarnings("error")
+def test_places_that_are_near_nothing_have_no_weights() -> None:
+    weights, outside = matrices(4, 7, 1.75, "cubic", "tf_crop_and_resize", "", -0.75, 1, 0, (-1, 2))
+    assert weights is not None and outside.tolist() == [True, True, False, False, False, True, True]
+    np.testing.assert_allclose(weights.sum(1), [0, 1, 1, 1, 1, 1, 0])

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary, ref
 from lazyten.autograd.recomputing import made_after, made_again
 from lazyten.distributed import state
 from lazyten.distributed.device_mesh import DeviceMesh
-from lazyten.distributed.functional import all_gather
+from lazyten.distributed.functional import all_gather, reduce_scatter
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
 from lazyten.frontend.functions import cat, zeros
@@ -115,9 +115,11 @@ class Unit(tracing.TellsTraces):
         for table, name, p in found:
             table[name] = rows[id(p)]
             self.places.append((table, name, rows[id(p)]))
-        for row in self.rows:
-            if row.requires_grad:
-                row.register_hook(lambda g: g / group.size)
+        for own, holder in self.gathers:
+            averaging = _Averaging(holder, [row.numel() for row in own], group)
+            for place, row in enumerate(own):
+                if row.requires_grad:
+                    row.register_hook(partial(averaging.of, place))
 
     def called(self, forward: Callable[..., Any], inputs: tuple[Any, ...],
                kwargs: dict[str, Any], syncs: bool) -> Any:
@@ -170,6 +172,28 @@ def _with_hooks(rows: Tensor, holder: Tensor, holds: bool) -> Tensor:
     own = own.clone()  # another than what is gathered, or a leaf, of which nobody asks a gradient
     own.register_hook(partial(_hold if holds else _with_held, holder))
     return own
+
+
+class _Averaging:
+    """The means of gradients of rows that are gathered together, and so many elements each. What
+    is held even now was held after a forward() whose backward pass makes parameters again, and
+    which knew of none: it is summed by itself. (A hook that refers to rows would keep them.)"""
+
+    def __init__(self, holder: Tensor, sizes: Sequence[int], group: Group) -> None:
+        self.holder, self.sizes, self.group = holder, sizes, group
+        self.late: dict[int, Tensor] = {}
+
+    def of(self, place: int, gradient: Tensor) -> Tensor:
+        """That of one row, of its gradient of the ranks' sum."""
+        held = self.holder.grad
+        if held is not None:
+            self.holder.grad = None
+            with no_grad():
+                sums = reduce_scatter(held, "sum", self.group)
+                self.late = dict(enumerate(sums.split(self.sizes)))
+        late = self.late.pop(place, None)
+        found = gradient if late is None else gradient + late.reshape(gradient.shape)
+        return found / self.group.size
 
 
 def _hold(holder: Tensor, gradient: Tensor) -> None:

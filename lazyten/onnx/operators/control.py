@@ -13,7 +13,7 @@ from lazyten.onnx.scanning import along
 from lazyten.onnx.table import operator
 from lazyten.onnx.tensors import numpy_type
 from lazyten.onnx.values import Value, to_array, to_tensor
-from lazyten.support.errors import ArgumentError, LazytenError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
 
 def _flag(value: Value, what: str) -> bool:
@@ -65,7 +65,7 @@ def _of_no_steps(body: Body, values: list[Value], first: int) -> list[Value]:
     not say being 0, as in onnxruntime."""
     try:
         return [to_tensor(x, None)[None][:0] for x in body(*values)[first:]]
-    except LazytenError:
+    except (ArgumentError, DTypeError, IndexingError, ShapeError):
         declared = body.program.graph.declared[first:]
         if not all(x.is_tensor and x.dtype for x in declared):
             raise

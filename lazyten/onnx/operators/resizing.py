@@ -115,6 +115,7 @@ def matrices(old: int, new: int, scale: float, mode: str, transformation: str, n
     values = kernel((taps - places[:, None]) * shrink)
     if exclude:
         values = np.where((taps < 0) | (taps >= old), 0.0, values)
-    values = values / values.sum(1, keepdims=True)
+    sums = values.sum(1, keepdims=True)
+    values = values / np.where(sums == 0, 1, sums)  # 0 where all that is near is excluded
     np.add.at(weights, (np.arange(new)[:, None], taps.clip(0, old - 1)), values)
     return weights, outside

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ def crossed() -> None:
     """What is held is shared out also by a backward() whose forward() came before it."""
     dist.init(60)
     kinds: tuple[Any, ...] = (nn.parallel.DistributedDataParallel, FSDP, nn.parallel.fully_shard)
-    for jit, order in ((False, "held first"), (True, "held first"), (False, "held last")):
+    for jit, order in product((False, True), ("held first", "held last")):
         norms = [_crossed(kind(_net()), jit, order) for kind in kinds]
         for found in norms[1:]:
             np.testing.assert_allclose(found, norms[0], rtol=1e-9, err_msg=f"{jit}, {order}")
