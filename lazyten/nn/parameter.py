@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cache
+from sys import getrefcount
 from typing import Any, NoReturn
 
 from lazyten.frontend import functions
@@ -25,8 +27,8 @@ from lazyten.support.grad_mode import no_grad
 class Parameter(Tensor):
     """A leaf with `data`'s value, which a Module registers when it is assigned.
 
-    It shares memory with `data`, which becomes a view of it without gradients, unless that is a
-    view of another tensor, requires gradients or is shared already: then it is a copy.
+    It shares memory with `data`, which becomes a view of it without gradients, unless that is or
+    has a view, requires gradients or is shared already: then it is a copy.
 
     requires_grad: whether it collects gradients; without, it is frozen, and still a parameter.
     What is computed from it is a Tensor. Copies lack attributes of a user's.
@@ -81,9 +83,20 @@ class Parameter(Tensor):
 
 
 def _is_alone(data: Tensor) -> bool:
-    """Whether a tensor shows memory of its own, and all of it, without gradients."""
+    """Whether a tensor shows memory of its own, all of it and as the only one, without gradients: a
+    view that was made of it before would not go with it."""
     return not (data._moves or data._detached or data.requires_grad or data._storage.shared
-                or isinstance(data, Parameter | Buffer))
+                or isinstance(data, Parameter | Buffer)) and _references(data) == _one()
+
+
+def _references(x: Tensor) -> int:
+    return getrefcount(x._storage)
+
+
+@cache
+def _one() -> int:
+    """The references to the storage of a tensor that nothing is a view of."""
+    return _references(Tensor._of(const(0, dt.default_float, (0,)), default_device()))
 
 
 KINDS["parameter"] = Parameter

@@ -73,3 +73,17 @@ def test_a_parameter_of_what_is_not_alone_is_a_copy() -> None:
     assert whole.tolist() == [0] * 4 and again.tolist() == [0, 0]
     w = lt.ones(2, requires_grad=True)
     assert lt.nn.Parameter(w) is not w and w.requires_grad and w.is_leaf
+
+
+def test_what_views_of_a_tensor_show_stays_the_tensors_when_a_parameter_is_made_of_it() -> None:
+    x = lt.zeros(3)
+    views = x[1:], x.detach()
+    p = lt.nn.Parameter(x)
+    x[2] = 5
+    views[0][0] = 7
+    assert x.tolist() == views[1].tolist() == [0, 7, 5] and views[0].tolist() == [7, 5]
+    assert p.tolist() == [0, 0, 0] and not x.requires_grad
+    del views
+    again = lt.nn.Parameter(x)
+    x[0] = 1
+    assert again.tolist() == [1, 7, 5]
