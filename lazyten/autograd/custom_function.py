@@ -96,9 +96,9 @@ class Function:
             _attach_written(cls, ctx, args, outputs, apart, before)
         elif flows:
             _attach(cls, ctx, args, outputs, apart)
-        given = {id(a) for a in args if isinstance(a, Tensor) and a.requires_grad}
+        required = {id(a) for a in args if isinstance(a, Tensor) and a.requires_grad}
         for n in apart:  # an argument is given back without its gradients
-            if id(outputs[n]) in given:
+            if id(outputs[n]) in required:
                 outputs[n] = outputs[n].detach()
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 

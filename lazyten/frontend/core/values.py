@@ -74,12 +74,10 @@ class Values(Handle[Tensor]):
     def item(self) -> Scalar:
         """The value of a tensor of one element. ShapeError for any other."""
         value = self._first()
-        if value is not None:
-            return value
-        if self.numel() != 1:
+        if value is None and self.numel() != 1:
             raise ShapeError(f"item of a tensor of shape {self.shape}: it has {self.numel()} "
                              f"elements, and item() is for one; use tolist()")
-        return self._as_array().item()
+        return self._as_array().item() if value is None else value
 
     def _first(self) -> Scalar | None:
         """The only element, where that can be read from memory at once; else None."""
