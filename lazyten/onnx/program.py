@@ -134,7 +134,7 @@ class Program:
                 isinstance(x, lt.Tensor) and x.requires_grad for x in feeds.values()):
             return None
         runs = self._line.runs(hash(key))
-        if runs.turns == TURNS:
+        if runs.turns + runs.in_a_row == TURNS:
             return None
         planner = _Seldom(self, {**self.constants, **feeds}, runs.count)
         try:

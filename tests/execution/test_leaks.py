@@ -273,6 +273,7 @@ def few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(making, "PLAN_LIMIT", 4)
     monkeypatch.setattr(making, "_plans", OrderedDict())
     monkeypatch.setattr(frame_runs, "_programs", Remembered(4, 2))
+    monkeypatch.setattr(frame_runs, "_in_frames", Remembered(4, 2))
     monkeypatch.setattr(jitted, "CACHE_LIMIT", 4)
 
 

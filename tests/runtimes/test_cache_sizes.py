@@ -107,6 +107,7 @@ def test_a_named_target_is_the_same_on_every_machine(
     assert target == Target("cpu", vector_bytes, registers, *USUAL, threads=True,
                             adds_pairs=name.startswith("x86"),
                             masked_loads=name in ("x86-64-v3", "x86-64-v4"),
+                            long_integers=name == "x86-64-v4",
                             fuses=name not in ("x86-64-v2", "wasm-simd"))
     x, y = (reshape(make(Op.BUFFER, dt.float32, (), Slot(i, 99)), (9, 11)) for i in (1, 2))
     program, = runtime.build([Kernel("sums", (reduce(make(Op.MUL, dt.float32, (x, y)), Op.ADD,
