@@ -12,7 +12,7 @@ the rest.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from functools import cache
 from itertools import count
@@ -23,9 +23,12 @@ from lazyten.codegen.instructions.instructions import (
     Constant,
     Function,
     Instruction,
+    Load,
     Loop,
     Splat,
+    Store,
     Value,
+    addresses_of,
     instructions_of,
 )
 from lazyten.codegen.numerics.expression import (
@@ -73,23 +76,48 @@ def divides(function: Function) -> bool:
 
 def expand_divisions(function: Function, floats: Mapping[DType, DType]) -> Function:
     """The function in what machines have. floats: see floats_of."""
-    return replace(function, body=_block(function.body, {}, count(-1, -1), floats))
+    return replace(function, body=_block(function.body, {}, count(-1, -1), floats,
+                                         _positions(function)))
+
+
+def _positions(function: Function) -> set[Value]:
+    """The long integers that positions and masks of accesses are made of: where these are is proven
+    for other sizes from the finished instructions, which quotients of floats hide."""
+    makers: dict[Value, tuple[Value, ...]] = {}
+    found: set[Value] = set()
+    stack: list[Value | None] = []
+    for item in instructions_of(function.body):
+        if isinstance(item, Compute):
+            makers[item.out] = item.args
+        elif isinstance(item, Splat):
+            makers[item.out] = (item.source,)
+        stack += [value for a in addresses_of(item) for value in (a.base, a.vector)]
+        if isinstance(item, Load | Store):
+            stack.append(item.mask)
+    while stack:
+        value = stack.pop()
+        if value is not None and value not in found:
+            found.add(value)
+            stack += makers.get(value, ())
+    return {value for value in found if value.dtype in LONG}
 
 
 def _block(block: Block, known: dict[Value, Scalar], ids: Iterator[int],
-           floats: Mapping[DType, DType]) -> Block:
-    """known: values that are constants. ids: numbers that no value has."""
+           floats: Mapping[DType, DType], positions: Set[Value]) -> Block:
+    """known: values that are constants. ids: numbers that no value has. positions: what stays an
+    integer."""
     out = Block(block.depth)
     for item in block.items:
         if isinstance(item, Compute) and item.op in DIVISIONS:
-            out.items += _instructions(item, known.get(item.args[1], 0), ids, floats)
+            out.items += _instructions(item, known.get(item.args[1], 0), ids,
+                                       {} if item.out in positions else floats)
             continue
         if isinstance(item, Constant):
             known[item.out] = item.value
         elif isinstance(item, Splat | Compute) and (source := _copied(item)) in known:
             known[item.out] = known[source]
         elif isinstance(item, Loop):
-            item = replace(item, body=_block(item.body, known, ids, floats))
+            item = replace(item, body=_block(item.body, known, ids, floats, positions))
         out.items.append(item)
     return out
 

@@ -333,6 +333,14 @@ def instructions_of(block: Block) -> Iterator[Instruction]:
             yield from instructions_of(item.body)
 
 
+def addresses_of(item: Instruction) -> tuple[Address, ...]:
+    """Where a Load, a Store or a Copy reads and writes; of others nothing."""
+    if isinstance(item, Copy):
+        return item.target, item.source
+    return (item.address,) if isinstance(item, Load | MatrixLoad | MatrixDescriptor | Store) \
+        else ()
+
+
 def format_block(block: Block, indent: str = "") -> str:
     """A readable listing, for DEBUG and tests."""
     lines: list[str] = []

@@ -34,6 +34,7 @@ from lazyten.codegen.instructions.instructions import (
     VectorStore,
     Wait,
     WorkItem,
+    addresses_of,
     instructions_of,
 )
 from lazyten.ir import dtype as dt
@@ -53,18 +54,11 @@ def _offsets_of(function: Function) -> dict[Value, Bounds]:
     """For each base of an address the least and the greatest offset that is added to it."""
     found: dict[Value, Bounds] = {}
     for item in instructions_of(function.body):
-        for address in _addresses(item):
+        for address in addresses_of(item):
             if address.base is not None:
                 low, high = found.get(address.base, (0, 0))
                 found[address.base] = min(low, address.offset), max(high, address.offset)
     return found
-
-
-def _addresses(item: Instruction) -> tuple[Address, ...]:
-    if isinstance(item, Copy):
-        return item.target, item.source
-    return (item.address,) if isinstance(item, Load | MatrixLoad | MatrixDescriptor | Store) \
-        else ()
 
 
 class _Narrowing:
