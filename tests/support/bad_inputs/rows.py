@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import lazyten as lt
-from lazyten.support.errors import NotOfTypeError
+from lazyten.support.errors import KindError, NotOfTypeError
 
 
 class Things:
@@ -62,5 +62,5 @@ def set_grad(x: lt.Tensor, grad: object) -> None:
 
 
 S, D, X = lt.ShapeError, lt.DTypeError, lt.IndexingError
-N = NotOfTypeError
+K, N = KindError, NotOfTypeError
 G, A, W, V = lt.GradientError, lt.ArgumentError, lt.StateError, lt.DeviceError

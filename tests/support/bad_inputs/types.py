@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import lazyten as lt
-from bad_inputs.rows import A, Bad, D, N, S, Things, V, X, assign, set_grad
+from bad_inputs.rows import A, Bad, D, K, N, S, Things, V, X, assign, set_grad
 from lazyten.nn import functional as F
 
 DTYPES = [
@@ -26,7 +26,7 @@ DTYPES = [
     Bad("sparse softmax in a type of whole numbers", lambda t: lt.sparse.softmax(
         t.f.to_sparse(), 0, dtype=lt.int8), D, "sparse.softmax", ("int8",), "pass a float type"),
     Bad("contiguous in a layout by name", lambda t: t.f.contiguous(memory_format="channels_last"),
-        A, "contiguous", ("'channels_last'",), "lazyten.contiguous_format, preserve_format"),
+        K, "contiguous", ("'channels_last'",), "lazyten.contiguous_format, preserve_format"),
     Bad("channels_last of two axes", lambda t: t.f.clone(memory_format=lt.channels_last), S,
         "clone", ("channels_last", "4 axes", "has 2"), "channels_last is for 4 axes"),
     Bad("var of bools", lambda t: t.b.var(), D, "var", ("bool",), ".float()"),
@@ -47,12 +47,12 @@ DTYPES = [
         ("float32", "float64"), ".to("),
     Bad("quantile of a share of another type", lambda t: t.v.quantile(t.double / 4), D, "quantile",
         ("float32", "float64"), ".to("),
-    Bad("neg of bools", lambda t: -t.b, D, "neg", ("bool",), "convert first"),
+    Bad("neg of bools", lambda t: -t.b, N, "neg", ("bool",), "convert first"),
     Bad("~ of floats", lambda t: ~t.f, N, "bitwise_not", ("float32",), ".to(lazyten.int64)"),
     Bad("shift of floats", lambda t: t.f << 1,
         N, "bitwise_left_shift", ("float32",), "integer types"),
     Bad("shift by a float", lambda t: t.i >> 1.5,
-        D, "bitwise_right_shift", ("1.5",), "convert first"),
+        N, "bitwise_right_shift", ("1.5",), "convert first"),
     Bad("and of floats", lambda t: t.f & t.f, N, "bitwise_and", ("float32",), "bool or integer"),
     Bad("matmul of different types", lambda t: t.f @ t.i.T,
         D, "matmul", ("float32", "int64"), ".to("),
