@@ -76,8 +76,8 @@ def divides(function: Function) -> bool:
 
 def expand_divisions(function: Function, floats: Mapping[DType, DType]) -> Function:
     """The function in what machines have. floats: see floats_of."""
-    return replace(function, body=_block(function.body, {}, count(-1, -1), floats,
-                                         _positions(function)))
+    positions = _positions(function) if floats else set()
+    return replace(function, body=_block(function.body, {}, count(-1, -1), floats, positions))
 
 
 def _positions(function: Function) -> set[Value]:

@@ -408,9 +408,10 @@ _running: dict[str, Executor] = {}
 """The runtimes that were started, by the names of their devices."""
 
 
-@cache
 @undivided
 def _started(name: str) -> Executor:
+    if name in _running:  # another thread has started it meanwhile
+        return _running[name]
     kind, _, index = name.partition(":")
     try:
         started = runtime_class(kind)(int(index or 0))

@@ -6,6 +6,7 @@ empty blocks; here a mask is computed where it is used, and the lists say what i
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -67,7 +68,7 @@ def create_block_mask(mask_mod: MaskMod, B: int | None, H: int | None, Q_LEN: in
     """The BlockMask of a function of positions. B, H: None where it is the same for all batches
     or heads. BLOCK_SIZE: queries and keys of a block. separate_full_blocks: those in which all is
     seen are listed apart. Options of PyTorch's kernels change nothing."""
-    sizes = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    sizes = _sizes(BLOCK_SIZE)
     mask = create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device)
     seen = _in_blocks(mask, sizes).sum((-3, -1))
     is_full = seen == sizes[0] * sizes[1]
@@ -78,6 +79,17 @@ def create_block_mask(mask_mod: MaskMod, B: int | None, H: int | None, Q_LEN: in
                                     (Q_LEN, KV_LEN))
     made._made_of = mask_mod
     return made
+
+
+def _sizes(block: int | tuple[int, int]) -> tuple[int, int]:
+    """Queries and keys of a block, of which there may be one number for both."""
+    return (block, block) if isinstance(block, int) else block
+
+
+def _check_axes(indices: Tensor) -> None:
+    if indices.ndim < 2:
+        raise ShapeError(f"BlockMask: kv_indices has shape {indices.shape}; it needs axes of "
+                         f"blocks of queries and of keys")
 
 
 def _in_blocks(mask: Tensor, sizes: tuple[int, int]) -> Tensor:
@@ -118,9 +130,7 @@ class BlockMask:
                  full_q_num_blocks: Tensor | None, full_q_indices: Tensor | None,
                  BLOCK_SIZE: tuple[int, int] = (BLOCK, BLOCK), mask_mod: MaskMod = noop_mask,
                  **options: Any) -> None:
-        if kv_indices.ndim < 2:
-            raise ShapeError(f"BlockMask: kv_indices has shape {kv_indices.shape}; it needs axes "
-                             f"of blocks of queries and of keys")
+        _check_axes(kv_indices)
         if (full_kv_num_blocks is None) != (full_kv_indices is None):
             raise ArgumentError("BlockMask: give both full_kv_num_blocks and full_kv_indices, or "
                                 "neither")
@@ -141,10 +151,8 @@ class BlockMask:
                        **options: Any) -> BlockMask:
         """The mask of blocks of keys that each block of queries sees. seq_lengths: as many as the
         blocks have, unless given."""
-        sizes = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
-        if kv_indices.ndim < 2:
-            raise ShapeError(f"BlockMask: kv_indices has shape {kv_indices.shape}; it needs axes "
-                             f"of blocks of queries and of keys")
+        sizes = _sizes(BLOCK_SIZE)
+        _check_axes(kv_indices)
         partial, full = (_listed(kv_num_blocks, kv_indices),
                          _listed(full_kv_num_blocks, full_kv_indices))
         part, whole = ((None, None) if dense is None or not compute_q_blocks else
@@ -163,10 +171,7 @@ class BlockMask:
 
     def numel(self) -> int:
         """How many pairs of a query and a key there are."""
-        count = 1
-        for n in self.shape:
-            count *= n
-        return count
+        return math.prod(self.shape)
 
     def sparsity(self) -> float:
         """Percent of the mask that lies in blocks of which nothing is seen."""
@@ -177,10 +182,14 @@ class BlockMask:
 
     def to_dense(self) -> Tensor:
         """Which blocks something is seen of, bool, by their positions."""
-        partial = _listed(self.kv_num_blocks, self.kv_indices)
-        full = _listed(self.full_kv_num_blocks, self.full_kv_indices)
-        assert partial is not None
+        partial, full = self._dense()
         return partial if full is None else partial | full
+
+    def _dense(self) -> tuple[Tensor, Tensor | None]:
+        """Which blocks mask_mod says something of, and which are seen whole, by their positions."""
+        partial = _listed(self.kv_num_blocks, self.kv_indices)
+        assert partial is not None
+        return partial, _listed(self.full_kv_num_blocks, self.full_kv_indices)
 
     def as_tuple(self, flatten: bool = True) -> tuple[Any, ...]:
         """The lengths, the lists, the sizes of a block and the function, in this order."""
@@ -204,8 +213,7 @@ class BlockMask:
         """A part: some batches, heads and blocks of queries, whose mask_mod is to be assigned."""
         places = tuple(slice(i, i + 1 or None) if isinstance(i, int) else i
                        for i in (index if isinstance(index, tuple) else (index,)))
-        parts = [None if x is None else x[places] for x in self._lists()[:4]]
-        assert parts[0] is not None and parts[1] is not None
+        parts: list[Any] = [None if x is None else x[places] for x in self._lists()[:4]]
         queries = min(self.seq_lengths[0], parts[1].shape[-2] * self.BLOCK_SIZE[0])
         return BlockMask.from_kv_blocks(
             parts[0], parts[1], parts[2], parts[3], self.BLOCK_SIZE, _not_of_a_part,
@@ -234,9 +242,7 @@ class BlockMask:
                                      self.kv_indices.device)
         if self._made_of is self.mask_mod:
             return by_function
-        partial = _listed(self.kv_num_blocks, self.kv_indices)
-        full = _listed(self.full_kv_num_blocks, self.full_kv_indices)
-        assert partial is not None
+        partial, full = self._dense()
         seen = by_function & self._at_elements(partial)
         return seen if full is None else seen | self._at_elements(full)
 

@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.nn.attention.block_mask import BLOCK, MaskMod, over_positions
 from lazyten.nn.attention.block_mask import BlockMask as BlockMask
 from lazyten.nn.attention.block_mask import and_masks as and_masks
 from lazyten.nn.attention.block_mask import create_block_mask as create_block_mask
 from lazyten.nn.attention.block_mask import create_mask as create_mask
 from lazyten.nn.attention.block_mask import noop_mask as noop_mask
 from lazyten.nn.attention.block_mask import or_masks as or_masks
-from lazyten.nn.attention.block_mask import over_positions
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
            "flex_attention", "noop_mask", "or_masks"]
 ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 _score_mod_signature = ScoreMod
-_mask_mod_signature = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-_DEFAULT_SPARSE_BLOCK_SIZE = 128
+_mask_mod_signature = MaskMod
+_DEFAULT_SPARSE_BLOCK_SIZE = BLOCK
 
 
 class AuxRequest(NamedTuple):
