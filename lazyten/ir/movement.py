@@ -56,6 +56,14 @@ def out_shape(op: Op, shape: Shape, arg: Any) -> Shape:
     raise InternalError(f"{op.name} {arg} does not fit shape {shape}")
 
 
+def plain(op: Op, arg: Any) -> Any:
+    """The argument in Python's own tuples and integers. A Size, or a number that is recorded, is
+    equal to them but of another kind, and whoever makes an equal node is given the first one's."""
+    if op is Op.PAD or op is Op.SHRINK:
+        return tuple([(int(b), int(a)) for b, a in arg])
+    return tuple([int(n) for n in arg])
+
+
 def _grows(size: int, wanted: int) -> bool:
     return size == wanted or size == 1
 

@@ -120,7 +120,14 @@ def make(op: Op, dtype: DType, src: tuple[Node, ...] = (), arg: Any = None,
         node = found()
         if node is not None:
             return node
-    return _made(key, (op, dtype, src, arg), shape_of(op, dtype, src, arg), place or user_place(2))
+    if op in MOVEMENT:
+        arg = movement.plain(op, arg)
+    shape = shape_of(op, dtype, src, arg)
+    if op is Op.CONST:
+        arg = (arg[0], shape)
+    elif op is Op.IOTA:
+        arg, = shape
+    return _made(key, (op, dtype, src, arg), shape, place or user_place(2))
 
 
 def _made(key: Hashable, fields: tuple[Op, DType, tuple[Node, ...], Any], shape: Shape,

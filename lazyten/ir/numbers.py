@@ -53,8 +53,8 @@ class Taken:
         if kind is float:
             self.floats.append(arg)
             return float
-        if isinstance(arg, tuple):  # a shape may be a Size, which is made of one sequence
-            return kind if hasattr(arg, "_fields") else tuple, tuple(map(self.without, arg))
+        if isinstance(arg, tuple):
+            return kind, tuple(map(self.without, arg))
         if kind is Body:
             return kind, (taken_apart(arg.outputs, self), *map(self.without, (
                 arg.xs, arg.carried, arg.length, arg.reverse)))

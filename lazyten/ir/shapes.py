@@ -37,9 +37,9 @@ def shape_of(op: Op, dtype: DType, src: tuple[Source, ...], arg: Any) -> Shape:
     if spec is not None:
         return _elementwise_shape(op, spec, dtype, src)
     if op is Op.CONST:
-        return tuple(arg[1])
+        return tuple([int(n) for n in arg[1]])
     if op is Op.IOTA:
-        return (arg,)
+        return (int(arg),)
     if op is Op.BUFFER:
         return (arg.size,)
     if op is Op.REDUCE:
