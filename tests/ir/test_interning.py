@@ -55,7 +55,7 @@ class Seven(int):
     (Op.CONST, (13.25, lt.Size((3, 7)))), (Op.CONST, (13.25, (Seven(7),))), (Op.IOTA, Seven(7)),
 ], ids=str)
 def test_a_node_is_made_of_plain_tuples_and_integers(op: Op, arg: Any) -> None:
-    """Who makes an equal node later is given this one, and its argument must be of the same kind."""
+    """Who makes an equal node later is given this one, whose argument must be of the same kind."""
     memory = make(Op.BUFFER, dt.float32, (), Slot(1, 21))
     dtype = dt.int64 if op is Op.IOTA else dt.float32
     made = make(op, dtype, () if op in (Op.CONST, Op.IOTA) else (memory,), arg)
