@@ -70,7 +70,7 @@ def test_a_function_is_right_at_all_sizes_in_any_order(name: str) -> None:
     jitted = lt.jit(lambda x: function(x), dynamic={"x": {0: lt.Dim("n", 1, 140)}})
     for n in np.random.default_rng(1).permutation(np.arange(1, 141)):
         x = tensor(values(int(n), 5, seed=int(n)), "cpu")
-        expected = lt.jit(lambda x: function(x))(x.to("interpreter"))
+        expected = function(x.to("interpreter"))
         np.testing.assert_allclose(jitted(x).numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
