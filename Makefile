@@ -6,6 +6,7 @@
 #   make test ARGS="-k softmax"      options for pytest
 #   make test DEVICE=interpreter     another default device
 #   make test-gpu                    on the machine's NVIDIA GPU
+#   make test-disorder SEED=3        in another order, while nodes of other tests stay alive
 #   make test-rest WORKERS=8         as many processes as there are cores
 #   make conformance DEVICES=c       one device only; -j 2 checks two at a time
 #   make fuzz ARGS="--seconds 600 --device opencl --seed 7"   random programs for ten minutes
@@ -13,6 +14,7 @@
 
 PYTHON ?= python3
 WORKERS ?= 2
+SEED ?= 1
 ARGS ?=
 SELECTED ?= not slow
 DEVICES ?= interpreter cpu c opencl
@@ -38,7 +40,7 @@ PYTEST = $(PYTHON_OF_TESTS) -m pytest -q --progress --durations=20 --durations-m
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
 
 .DEFAULT_GOAL := help
-.PHONY: help dev lenet example test test-all test-rest test-slow test-torch test-distributed test-gpu test-aarch64 test-intel test-nvrtc test-thorough mutants fuzz coverage conformance bench lint wheel wheel-check clean distclean
+.PHONY: help dev lenet example test test-all test-rest test-slow test-torch test-distributed test-gpu test-aarch64 test-intel test-nvrtc test-thorough test-disorder mutants fuzz coverage conformance bench lint wheel wheel-check clean distclean
 
 help:
 	@echo "make lenet        train LeNet-5 on handwritten digits"
@@ -49,6 +51,7 @@ help:
 	@echo "make test-torch   install PyTorch and run the tests that compare with it"
 	@echo "make test-distributed  install MPI and run the tests of several processes"
 	@echo "make test-thorough  the suite with 1,000 examples a property; takes an hour or more"
+	@echo "make test-disorder  the suite in another order, beside what other tests leave behind"
 	@echo "make fuzz         run random programs for as long as asked, beside the interpreter and PyTorch"
 	@echo "make coverage     compare with PyTorch on its database of operators, and write docs/coverage.md"
 	@echo "make test-nvrtc   run all tests, and let NVIDIA's compiler take all its kernels"
@@ -104,6 +107,10 @@ test-distributed: $(MPI)
 # A test that runs for minutes is no hang here.
 test-thorough: $(DEV)
 	$(PYTEST) --hypothesis-profile=thorough -o faulthandler_timeout=0 $(ARGS)
+
+# Tests must not depend on others that ran before, nor on nodes that are still there of them.
+test-disorder: $(DEV)
+	$(PYTEST) -p disorder --order $(SEED) --keep-nodes -m "$(SELECTED)" $(ARGS)
 
 # Minutes to hours; goes on where it was stopped. ARGS=--help tells more.
 mutants: $(DEV) $(TORCH) $(MPI)

@@ -18,6 +18,7 @@ from hypothesis import Phase, settings
 
 from lazyten.autodiff import hooks
 from lazyten.execution import interpreted
+from lazyten.execution.plans import making
 from lazyten.execution.plans.varying import forget_families
 from lazyten.storage import frames
 
@@ -123,6 +124,7 @@ def interpreting_as_users_do(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Graphs that come once are interpreted, and none is known from another test."""
     monkeypatch.delenv("LAZYTEN_INTERPRET")
     interpreted.forget()
+    making._plans.clear()
     yield
     interpreted.forget()
 

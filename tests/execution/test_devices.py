@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 
 import lazyten as lt
 from lazyten import nn, optim
+from lazyten.frontend.recorded import lookup
 from lazyten.nn import functional as F
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.storage import device as devices
@@ -218,7 +219,9 @@ class Failing(CpuRuntime):
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A device that can be told to fail, whose memory no earlier test holds."""
+    """A device that can be told to fail, whose memory no earlier test holds, nor operations that
+    came before, for their results."""
+    lookup.forget()
     gc.collect()
     monkeypatch.setitem(devices.BUILT_IN, "failing", f"{__name__}:Failing")
     yield "failing"

@@ -25,6 +25,7 @@ from lazyten.storage.device import executor
 from lazyten.storage.storage import REALIZED
 from lazyten.support.remembered import Remembered
 
+pytestmark = pytest.mark.frees_nodes
 Act = Callable[[], object]
 OPTIMIZERS: list[Any] = [partial(lt.optim.SGD, lr=0.01, momentum=0.9),
                          partial(lt.optim.AdamW, lr=0.001)]

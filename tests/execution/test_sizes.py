@@ -2,9 +2,8 @@
 compiled any more."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -225,23 +224,14 @@ def forget_plans() -> None:
     frame_runs.forget()
 
 
-@contextmanager
-def a_plan_for_each_size() -> Iterator[None]:
-    """Within it no graph is one of a family."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(varying._families, "of", lambda *args: None)
-        yield
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in STEPS_AT if n != "a text that grows"])
-def test_training_at_many_sizes_is_that_of_plans_for_each(name: str) -> None:
+def test_training_at_many_sizes_is_that_of_the_interpreter(name: str) -> None:
     sizes = [20, 33, 9, 50, 31, 47, 12, 28, 60, 64, 3, 20, 21]  # from the seventh on by formulas
     if name == "series":  # which is, from the seventeenth on
         sizes += [19, 44, 30, 36, 61, 13, 24, 16]
     found = list(map(STEPS_AT[name](), sizes))
-    with a_plan_for_each_size():
-        forget_plans()
+    with lt.device("interpreter"):
         expected = list(map(STEPS_AT[name](), sizes))
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 

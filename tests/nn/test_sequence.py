@@ -142,6 +142,7 @@ def test_gradients_and_second_gradients_are_differences_of_values(kind: str) -> 
     assert autograd.gradgradcheck(lambda a, w: call(a, weights[0], w)[0], [x, weights[1]])
 
 
+@pytest.mark.frees_nodes
 def test_steps_belong_to_the_line_that_calls_the_layer() -> None:
     layer, x = nn.GRU(3, 11), lt.ones(5, 3, 3)
     first = lt.explain(layer(x)[0])

@@ -114,7 +114,7 @@ def test_a_page_has_every_kernel_of_what_tensors_would_run(device: str, tmp_path
 
 
 def test_lines_operations_and_kernels_belong_together(tmp_path: Path) -> None:
-    a = lt.rand(32, 32, device="cpu").realize()
+    a = lt.rand(36, 36, device="cpu").realize()  # of its own: an equal graph has the first's lines
     b = (a @ a).tanh()  # line 1
     c = b @ a  # line 2
     lt.view([c], tmp_path / "page.html")
@@ -129,7 +129,7 @@ def test_lines_operations_and_kernels_belong_together(tmp_path: Path) -> None:
     first, second = (set(k["values"]) for k in program["kernels"])
     assert {nodes[v]["op"] for v in first & second} <= {"RESHAPE", "EXPAND", "PERMUTE"}  # views
     assert {s for v in second for s in nodes[v]["src"]} & first  # it reads what the first stores
-    assert program["plans"][0]["memory"] == [[4096, 4096, 4096], [4096, 8192, 4096]]
+    assert program["plans"][0]["memory"] == [[5184, 5184, 5184], [5184, 10368, 5184]]
     shares = [sum(share for _, share in k["lines"]) for k in program["kernels"]]
     assert shares == pytest.approx([1, 1])
 

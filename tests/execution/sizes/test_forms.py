@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,14 @@ def zeros(*shape: int) -> lt.Tensor:
     return lt.tensor(np.zeros(shape), dtype=lt.float32)
 
 
+def of(made: Schedule, part: str) -> object:
+    """A part of a schedule, but for the lines that kernels belong to: those of nodes that may have
+    been there before, equal ones, from anywhere."""
+    if part != "steps":
+        return getattr(made, part)
+    return [replace(s, kernel=replace(s.kernel, where=None)) for s in made.steps]
+
+
 def in_kernels(n: int) -> lt.Tensor:
     x = zeros(n, 5)
     y = (x @ x.T).softmax(1)
@@ -61,7 +70,7 @@ def test_a_schedule_by_formulas_is_the_schedulers() -> None:
         found, made = known.predicted(n), known.made(n)
         assert found is not None and made is not None and len(made.steps) > 2
         for part in ("arrays", "inputs", "steps", "outputs", "aliases", "blocks", "launches"):
-            assert getattr(found, part) == getattr(made, part), (n, part)
+            assert of(found, part) == of(made, part), (n, part)
 
 
 def over_time(n: int) -> lt.Tensor:
