@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from lazyten.codegen.instructions.builder import Builder
 from lazyten.codegen.instructions.instructions import Block, Loop, Value
@@ -18,6 +19,16 @@ from lazyten.ir.ops import Op
 
 Instance = tuple[int, ...]
 Env = dict[Node, int]
+
+
+class Places(NamedTuple):
+    """What the addresses of one position have in common, in whatever instance: a sum of terms, and
+    constants by lane; or, if its lanes are `computed`, a vector."""
+
+    terms: dict[Node, int]
+    offset: int
+    by_lane: tuple[int, ...]
+    computed: bool = False
 
 
 class Scopes(ABC):
@@ -40,6 +51,9 @@ class Scopes(ABC):
         self.open: list[Node] = []
         self.values: dict[tuple[Node, Instance], Value] = {}
         self.done: set[Node] = set()
+        self.places: dict[tuple[Node, int], Places] = {}
+        self.across: dict[Node, Node | None] = {}
+        self.transposed: dict[tuple[Node, Instance], list[Value]] = {}
 
     @abstractmethod
     def _need(self, root: Node) -> None:
@@ -72,7 +86,7 @@ class Scopes(ABC):
         return assignments(self.unrolled[node])
 
     def _value(self, node: Node, env: Env) -> Value:
-        return self.values[node, tuple(env[r] for r in self.unrolled[node])]
+        return self.values[node, tuple([env[r] for r in self.unrolled[node]])]
 
     def _lanes(self, node: Node) -> int:
         return next((r.arg.extent for r in self.free[node] if r.arg.kind == "vector"), 1)
