@@ -22,8 +22,7 @@ import numpy as np
 
 from lazyten.codegen.loops.coverage import grid, values
 from lazyten.codegen.loops.ranges import free_ranges, is_long, merge_ranges
-from lazyten.codegen.model.cpu_model import Model
-from lazyten.codegen.optimize.optimize import choose
+from lazyten.codegen.optimize.optimize import chosen
 from lazyten.codegen.optimize.parallel import LEAST_UNITS
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
@@ -71,10 +70,15 @@ def _cheapest(sink: Node, ways: Iterable[tuple[Node, ...]], target: Target) -> t
         if least == math.inf:
             whole = _Estimate.of(sink, target)
             least = MOST_LEFT * whole.cycles
-        estimates = [_Estimate.of(part, target) for part in parts]
-        taken = sum(LEAST_SAVED + e.cycles for e in estimates)
-        if taken < least and (not target.threads or _are_shared(estimates, whole)):
-            best, least = parts, taken
+        estimates, taken = [], 0.0
+        for part in parts:
+            estimates.append(_Estimate.of(part, target))
+            taken += LEAST_SAVED + estimates[-1].cycles
+            if taken >= least:
+                break
+        else:
+            if not target.threads or _are_shared(estimates, whole):
+                best, least = parts, taken
     if is_verifying() and len(best) > 1:
         _verify(sink, best)
     return best
@@ -90,8 +94,7 @@ class _Estimate(NamedTuple):
     @classmethod
     def of(cls, sink: Node, target: Target) -> _Estimate:
         """A SINK's."""
-        model = Model(merge_ranges(sink), target)
-        decisions = choose(model)
+        model, decisions = chosen(merge_ranges(sink), target)
         return cls(model.cycles(decisions), model.least_time(decisions))
 
 
