@@ -14,7 +14,7 @@ from lazyten.codegen.instructions.builder import Builder
 from lazyten.codegen.instructions.instructions import Block, Loop, Value
 from lazyten.codegen.loops.ranges import free_ranges
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 
 Instance = tuple[int, ...]
@@ -42,7 +42,7 @@ class Scopes(ABC):
         self.arrays: dict[Node, int] = {}
         self.outer: dict[Block, tuple[Node, Block]] = {}
         self.free = free_ranges(sink)
-        self.loaded = _loaded(sink)
+        self.loaded = _loaded(self.free)
         self.to_cores = any(n.op is Op.MATRIX and n.arg.is_local for n in self.free)
         unrolled = {free: sorted_unrolled(free) for free in set(self.free.values())}
         self.unrolled = {n: unrolled[free] for n, free in self.free.items()}
@@ -109,10 +109,10 @@ def assignments(ranges: Iterable[Node]) -> list[Env]:
             for values in itertools.product(*(range(r.arg.extent) for r in ranges))]
 
 
-def _loaded(sink: Node) -> set[Node]:
-    """The nodes under `sink` that are not known before memory is read."""
+def _loaded(order: Iterable[Node]) -> set[Node]:
+    """Those of the nodes that are not known before memory is read."""
     found: set[Node] = set()
-    for node in toposort([sink]):
+    for node in order:
         if node.op is Op.LOAD or not found.isdisjoint(node.src):
             found.add(node)
     return found
