@@ -187,14 +187,14 @@ def _text_of(kernel: Generated) -> bytes:
 
 def _from_text(part: bytes, kernel: Kernel) -> Generated:
     kept = dict(zip(KEPT, map(_as_tuples, json.loads(part)), strict=True))
-    return Generated(name=kernel.name, where=kernel.where, **kept)
+    return Generated(where=kernel.where, **kept)
 
 
 def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
-KEPT = tuple(f.name for f in fields(Generated) if f.name not in ("name", "where"))
+KEPT = tuple(f.name for f in fields(Generated) if f.name != "where")
 
 
 def open_cache(context: str) -> CodeCache:

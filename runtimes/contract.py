@@ -33,7 +33,7 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.kernel import Kernel, structure
+from lazyten.ir.kernel import Kernel, nameless, structure
 from lazyten.ir.node import toposort
 from lazyten.storage.device import AtSize, AtSizes, Executor, Handle, Program
 from lazyten.support import observers
@@ -127,6 +127,7 @@ class Runtime(Executor):
     def __init__(self, index: int = 0) -> None:
         super().__init__(index)
         self._programs: WeakValueDictionary[str, Program] = WeakValueDictionary()
+        self._nameless: WeakValueDictionary[str, LoadedProgram] = WeakValueDictionary()
 
     @property
     def dtypes(self) -> frozenset[DType]:
@@ -207,11 +208,12 @@ class Runtime(Executor):
 
     @undivided
     def build(self, kernels: Sequence[Kernel]) -> list[Program]:
-        """One program a kernel; a program that is still in use serves equal kernels again."""
+        """One program a kernel; a program that is still in use serves equal kernels again, and its
+        code those that differ in their names alone."""
         decided = [self._with_decisions(k) for k in with_distinct_names(kernels)]
         keyed = {structure(k): k for k in decided}
         programs: dict[str, Program] = {
-            key: p for key in keyed if (p := self._programs.get(key)) is not None}
+            key: p for key, kernel in keyed.items() if (p := self._known(key, kernel)) is not None}
         missing = {key: kernel for key, kernel in keyed.items() if key not in programs}
         if missing:
             generated, compiled = self.translate(missing)
@@ -221,7 +223,20 @@ class Runtime(Executor):
                 loaded = LoadedProgram(self, text, [functions[e] for e in text.entries])
                 program = self._with_report_check(keyed[key], loaded)
                 programs[key] = self._programs[key] = program
+                if program is loaded:
+                    self._nameless[nameless(keyed[key])] = loaded
         return [programs[key] for key in keyed]
+
+    def _known(self, key: str, kernel: Kernel) -> Program | None:
+        """The program of this structure, or one of the code of an equal kernel of another name."""
+        found = self._programs.get(key)
+        if found is not None or observers.any_needs_passes():
+            return found
+        other = self._nameless.get(nameless(kernel))
+        if other is not None:
+            text = other.generated.called(kernel.name, kernel.where)
+            found = self._programs[key] = LoadedProgram(self, text, other.functions)
+        return found
 
     @undivided
     def look_at(self, kernels: Sequence[Kernel], known: Any, sizes: AtSizes) -> None:

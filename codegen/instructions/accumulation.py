@@ -52,14 +52,14 @@ class Accumulation(Scopes):
         for n in self.free:
             if n.op is Op.ACCUMULATE:
                 self._together.setdefault(frozenset(n.src[1:] or (n,)), []).append(n)
-        self.joined = self._joined(sink)
+        self.joined = self._joined()
         self.unfinished = {leaf for leaves in self.joined.values() for leaf in leaves}
         self.accumulators: dict[tuple[Node, Instance], list[Value]] = {}
 
-    def _joined(self, sink: Node) -> dict[Node, list[Node]]:
+    def _joined(self) -> dict[Node, list[Node]]:
         """What combines ACCUMULATEs as they do themselves, of alike accumulators which nothing else
         takes: their accumulators become one, and then its lanes. The innermost are left out."""
-        users = consumers(toposort([sink]))
+        users = consumers(list(self.free))
         leaves: dict[Node, list[Node]] = {}
         for node in users:
             if node.op is Op.ACCUMULATE:

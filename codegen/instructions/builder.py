@@ -87,9 +87,9 @@ class Builder:
 
     def compute(self, op: Op, dtype: DType, *args: Value) -> Value:
         """An elementwise op; scalars among vectors are splat."""
-        lanes = max(a.lanes for a in args)
         key = (op, dtype, args)
         if key not in self._made:
+            lanes = max(a.lanes for a in args)
             wide = tuple(self.splat(a, lanes) for a in args)
             block = self.deepest(wide)
             out = self._made[key] = self.value(dtype, lanes, block)

@@ -38,7 +38,7 @@ def linearize(name: str, sink: Node, grain: int = 0, group: int = 0,
     for store in sink.src:
         work.store(store)
     work.close_loops(0)
-    params = {n.arg.slot: (n.dtype, n.arg.size) for n in toposort([sink]) if n.op is Op.PARAM}
+    params = {n.arg.slot: (n.dtype, n.arg.size) for n in work.free if n.op is Op.PARAM}
     unused = (dt.uint8, 0)  # an argument that simplification has made unnecessary
     slots = tuple(params.get(i, unused) for i in range(max(params) + 1))
     return Function(name, slots, work.build.root, grain, group, tuple(work.build.arrays))

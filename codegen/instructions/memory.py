@@ -6,7 +6,7 @@ neighbours in memory are one access, and accesses of instances share their base.
 from __future__ import annotations
 
 from lazyten.codegen.instructions.instructions import Address, Value
-from lazyten.codegen.instructions.scopes import Env, Scopes
+from lazyten.codegen.instructions.scopes import Env, Places, Scopes
 from lazyten.codegen.instructions.vector_access import MOST_SHUFFLED
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, index, substitute
@@ -23,7 +23,10 @@ class Memory(Scopes):
 
     def _load(self, node: Node, env: Env) -> Value:
         lanes = self._lanes(node)
-        across = None if lanes == 1 or len(node.src) == 3 else self._neighbour(node, lanes)
+        if node not in self.across:
+            self.across[node] = None if lanes == 1 or len(node.src) == 3 else \
+                self._neighbour(node, lanes)
+        across = self.across[node]
         if across is not None:
             return self._transposed_load(node, across, env, lanes)
         mask = gate = None
@@ -56,17 +59,24 @@ class Memory(Scopes):
     def _transposed_load(self, node: Node, across: Node, env: Env, lanes: int) -> Value:
         """One instance of a LOAD by reading along the instances, then exchanging them and lanes:
         the whole square is read at once, and the other instances find it made."""
+        first = env[across] // lanes * lanes
+        start = env | {across: first}
+        square = node, tuple([start[r] for r in self.unrolled[node]])
+        if square not in self.transposed:
+            self.transposed[square] = self.build.transpose(self._rows(node, start, lanes))
+        return self.transposed[square][env[across] - first]
+
+    def _rows(self, node: Node, env: Env, lanes: int) -> list[Value]:
+        """What lies beside each lane of a LOAD, from the instance `env` on."""
         terms, offset = affine(node.src[1])
         vector = next(r for r in self.free[node] if r.arg.kind == "vector")
-        first = env[across] // lanes * lanes
         rest = {t: f for t, f in terms.items() if t is not vector}
-        base, offset = self._sum(rest, offset, env | {across: first})
-        rows = []
-        for lane in range(lanes):
-            start = offset + terms[vector] * lane
-            address = Address(node.src[0].arg.slot, base, start, tuple(range(lanes)))
-            rows.append(self.build.load(node.dtype, lanes, address, None))
-        return self.build.transpose(rows)[env[across] - first]
+        base, offset = self._sum(rest, offset, env)
+        offsets = tuple(range(lanes))
+        starts = [offset + terms[vector] * lane for lane in offsets]
+        return [self.build.load(node.dtype, lanes,
+                                Address(node.src[0].arg.slot, base, start, offsets), None)
+                for start in starts]
 
     def _address(self, param: Node, position: Node, env: Env, lanes: int,
                  masked: bool = False, gate: Value | None = None) -> Address:
@@ -75,21 +85,15 @@ class Memory(Scopes):
         if param.op is Op.STAGE:
             base, offset = self._sum(*affine(position), env)
             return Address(self.arrays[param], base, offset, is_local=True)
-        terms, offset = affine(position)
-        vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
-        known = {t: _at_lanes(t, vector, lanes) for t in terms
-                 if self.free[t] == {vector} and t not in self.loaded}
-        by_lane = {t: values for t, values in known.items() if values is not None}
-        rest = {t: f for t, f in terms.items() if t not in by_lane}
-        if vector is not None and any(vector in self.free[t] for t in rest):
+        if (position, lanes) not in self.places:
+            self.places[position, lanes] = self._placed(position, lanes)
+        places = self.places[position, lanes]
+        if places.computed:
             self._need(position)
             value = self.build.splat(self._value(position, env), lanes)
             return Address(param.arg.slot, None, vector=value)
-        offsets = [sum(terms[t] * values[i] for t, values in by_lane.items())
-                   for i in range(lanes)]
-        first = min(offsets)
-        base, offset = self._sum(rest, offset + first, env, gate)
-        address = Address(param.arg.slot, base, offset, tuple(i - first for i in offsets))
+        base, offset = self._sum(places.terms, places.offset, env, gate)
+        address = Address(param.arg.slot, base, offset, places.by_lane)
         if not masked or lanes == 1 or address.is_contiguous or (
                 self.masked_loads and address.is_near(param.dtype)):
             return address
@@ -98,6 +102,21 @@ class Memory(Scopes):
         steps = self.build.lanes(address.offsets, dt.INDEX)
         positions = self.build.compute(Op.ADD, dt.INDEX, start, steps)
         return Address(param.arg.slot, None, vector=positions)
+
+    def _placed(self, position: Node, lanes: int) -> Places:
+        """What does not depend on the instance of an address."""
+        terms, offset = affine(position)
+        vector = next((r for r in self.free[position] if r.arg.kind == "vector"), None)
+        known = {t: _at_lanes(t, vector, lanes) for t in terms
+                 if self.free[t] == {vector} and t not in self.loaded}
+        by_lane = {t: values for t, values in known.items() if values is not None}
+        rest = {t: f for t, f in terms.items() if t not in by_lane}
+        if vector is not None and any(vector in self.free[t] for t in rest):
+            return Places(rest, offset, (), computed=True)
+        offsets = [sum(terms[t] * values[i] for t, values in by_lane.items())
+                   for i in range(lanes)]
+        first = min(offsets)
+        return Places(rest, offset + first, tuple(i - first for i in offsets))
 
     def _sum(self, terms: dict[Node, int], offset: int, env: Env,
              gate: Value | None = None) -> tuple[Value | None, int]:

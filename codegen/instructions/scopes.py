@@ -8,16 +8,27 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from lazyten.codegen.instructions.builder import Builder
 from lazyten.codegen.instructions.instructions import Block, Loop, Value
 from lazyten.codegen.loops.ranges import free_ranges
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 
 Instance = tuple[int, ...]
 Env = dict[Node, int]
+
+
+class Places(NamedTuple):
+    """What the addresses of one position have in common, in whatever instance: a sum of terms, and
+    constants by lane; or, if its lanes are `computed`, a vector."""
+
+    terms: dict[Node, int]
+    offset: int
+    by_lane: tuple[int, ...]
+    computed: bool = False
 
 
 class Scopes(ABC):
@@ -31,7 +42,7 @@ class Scopes(ABC):
         self.arrays: dict[Node, int] = {}
         self.outer: dict[Block, tuple[Node, Block]] = {}
         self.free = free_ranges(sink)
-        self.loaded = _loaded(sink)
+        self.loaded = _loaded(self.free)
         self.to_cores = any(n.op is Op.MATRIX and n.arg.is_local for n in self.free)
         unrolled = {free: sorted_unrolled(free) for free in set(self.free.values())}
         self.unrolled = {n: unrolled[free] for n, free in self.free.items()}
@@ -40,6 +51,9 @@ class Scopes(ABC):
         self.open: list[Node] = []
         self.values: dict[tuple[Node, Instance], Value] = {}
         self.done: set[Node] = set()
+        self.places: dict[tuple[Node, int], Places] = {}
+        self.across: dict[Node, Node | None] = {}
+        self.transposed: dict[tuple[Node, Instance], list[Value]] = {}
 
     @abstractmethod
     def _need(self, root: Node) -> None:
@@ -72,7 +86,7 @@ class Scopes(ABC):
         return assignments(self.unrolled[node])
 
     def _value(self, node: Node, env: Env) -> Value:
-        return self.values[node, tuple(env[r] for r in self.unrolled[node])]
+        return self.values[node, tuple([env[r] for r in self.unrolled[node]])]
 
     def _lanes(self, node: Node) -> int:
         return next((r.arg.extent for r in self.free[node] if r.arg.kind == "vector"), 1)
@@ -95,10 +109,10 @@ def assignments(ranges: Iterable[Node]) -> list[Env]:
             for values in itertools.product(*(range(r.arg.extent) for r in ranges))]
 
 
-def _loaded(sink: Node) -> set[Node]:
-    """The nodes under `sink` that are not known before memory is read."""
+def _loaded(order: Iterable[Node]) -> set[Node]:
+    """Those of the nodes that are not known before memory is read."""
     found: set[Node] = set()
-    for node in toposort([sink]):
+    for node in order:
         if node.op is Op.LOAD or not found.isdisjoint(node.src):
             found.add(node)
     return found

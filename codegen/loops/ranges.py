@@ -5,7 +5,7 @@ Each takes a SINK and gives a new one with the same meaning. optimize.py decides
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 from lazyten.codegen.loops.summation import Loops
@@ -35,7 +35,8 @@ AFFINE = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG})
 
 
 def free_ranges(root: Node) -> dict[Node, frozenset[Node]]:
-    """The ranges each node under `root` depends on, but for those an ACCUMULATE or STAGE binds."""
+    """The ranges each node under `root` depends on, but for those an ACCUMULATE or STAGE binds. In
+    the order of `toposort`."""
     free: dict[Node, frozenset[Node]] = {}
     empty: frozenset[Node] = frozenset()
     for node in toposort([root]):
@@ -177,8 +178,9 @@ def _merged(sink: Node) -> Node:
     merged = True
     while merged:
         merged = False
-        roots = {root: affine(root)[0] for root in _index_roots(sink)}
-        for outer, inner in _neighbours(sink):
+        free = free_ranges(sink)
+        roots = {root: affine(root)[0] for root in _index_roots(free)}
+        for outer, inner in _neighbours(sink, free):
             n = inner.arg.extent
             if all(terms.get(outer, 0) == n * terms.get(inner, 0) for terms in roots.values()):
                 users = [r for r, terms in roots.items() if inner in terms]
@@ -214,7 +216,7 @@ def _alike(sink: Node) -> list[list[Node]]:
     free = free_ranges(sink)
     depth: dict[Node, int] = {}
     groups: dict[Hashable, list[Node]] = {}
-    for n in toposort([sink]):
+    for n in free:
         depth[n] = max((depth[s] for s in n.src), default=0) + (n.op is Op.ACCUMULATE)
         if n.op is Op.ACCUMULATE:
             key = depth[n], free[n], tuple(r.arg.extent for r in _own(n))
@@ -250,16 +252,15 @@ def _merge(sink: Node, outer: Node, inner: Node, roots: list[Node]) -> Node:
     return replace_ranges(sink, {root: values[root] for root in roots}, bound)
 
 
-def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
+def _neighbours(sink: Node, free: Mapping[Node, frozenset[Node]]) -> Iterator[tuple[Node, Node]]:
     """Pairs of adjacent ranges: of the stores, and of each ACCUMULATE; innermost first."""
     groups: list[list[Node]] = []
-    free = free_ranges(sink)
     for store in sink.src:
         own = sorted((r for r in free[store] if r.arg.kind != "parallel"),
                      key=lambda r: r.arg.order)
         groups += [[a, b] for a, b in pairwise(own) if _run_together(a, b, sink, free)]
     owners: dict[Node, int] = {}
-    reductions = [n for n in toposort([sink]) if n.op is Op.ACCUMULATE]
+    reductions = [n for n in free if n.op is Op.ACCUMULATE]
     for node in reductions:
         for r in node.src[1:]:
             owners[r] = owners.get(r, 0) + 1
@@ -268,16 +269,17 @@ def _neighbours(sink: Node) -> Iterator[tuple[Node, Node]]:
         yield from reversed(list(pairwise(group)))
 
 
-def _run_together(a: Node, b: Node, sink: Node, free: dict[Node, frozenset[Node]]) -> bool:
+def _run_together(a: Node, b: Node, sink: Node,
+                  free: Mapping[Node, frozenset[Node]]) -> bool:
     """Whether two ranges of outputs are loops of one kind, of the same stores."""
     return a.arg.kind == b.arg.kind and all((a in free[s]) == (b in free[s]) for s in sink.src)
 
 
-def _index_roots(sink: Node) -> list[Node]:
+def _index_roots(order: Iterable[Node]) -> list[Node]:
     """Every index expression that is used as something other than a term of a sum: in a position,
     as a value, or by an op that `affine` does not look through."""
     roots: dict[Node, None] = {}
-    for node in toposort([sink]):
+    for node in order:
         if node.dtype is dt.INDEX and node not in affine(node)[0]:
             continue
         used = node.src[:1] if node.op is Op.ACCUMULATE else node.src

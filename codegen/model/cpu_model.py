@@ -48,7 +48,7 @@ class Model:
         around = sorted(self.free[sink], key=lambda r: r.arg.order)
         self.shared = [r for r in around if r.arg.kind == "parallel"]
         self.outputs = [r for r in around if r.arg.kind not in ("parallel", "serial")]
-        order = toposort([sink])
+        order = list(self.free)
         first = [s for s in sink.src if not is_update(s, sink)]
         self.stores = self._of_stores(first)
         self.updates = [self._of_stores([s]) for s in sink.src if s not in first]

@@ -22,13 +22,12 @@ import numpy as np
 
 from lazyten.codegen.loops.coverage import grid, values
 from lazyten.codegen.loops.ranges import free_ranges, is_long, merge_ranges
-from lazyten.codegen.model.cpu_model import Model
-from lazyten.codegen.optimize.optimize import choose
+from lazyten.codegen.optimize.optimize import chosen
 from lazyten.codegen.optimize.parallel import LEAST_UNITS
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.inspection import dump
-from lazyten.ir.node import Node, elementwise, index, make, ranges_of, substitute, toposort
+from lazyten.ir.node import Node, const, elementwise, index, make, ranges_of, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.support.passes import is_verifying
@@ -71,10 +70,15 @@ def _cheapest(sink: Node, ways: Iterable[tuple[Node, ...]], target: Target) -> t
         if least == math.inf:
             whole = _Estimate.of(sink, target)
             least = MOST_LEFT * whole.cycles
-        estimates = [_Estimate.of(part, target) for part in parts]
-        taken = sum(LEAST_SAVED + e.cycles for e in estimates)
-        if taken < least and (not target.threads or _are_shared(estimates, whole)):
-            best, least = parts, taken
+        estimates, taken = [], 0.0
+        for part in parts:
+            estimates.append(_Estimate.of(part, target))
+            taken += LEAST_SAVED + estimates[-1].cycles
+            if taken >= least:
+                break
+        else:
+            if not target.threads or _are_shared(estimates, whole):
+                best, least = parts, taken
     if is_verifying() and len(best) > 1:
         _verify(sink, best)
     return best
@@ -90,8 +94,7 @@ class _Estimate(NamedTuple):
     @classmethod
     def of(cls, sink: Node, target: Target) -> _Estimate:
         """A SINK's."""
-        model = Model(merge_ranges(sink), target)
-        decisions = choose(model)
+        model, decisions = chosen(merge_ranges(sink), target)
         return cls(model.cycles(decisions), model.least_time(decisions))
 
 
@@ -126,16 +129,31 @@ def cuts_of(sink: Node) -> dict[Node, list[int]]:
 
 def _changes(compared: Node) -> Iterator[tuple[Node, int]]:
     """A range and the values from which on a comparison is another one."""
+    found = _difference(compared)
+    if found is None:
+        return
+    r, factor, constant = found
+    if compared.op is Op.CMPLT:
+        yield r, _boundary(factor, constant)
+    elif constant % factor == 0:
+        yield from ((r, -constant // factor), (r, -constant // factor + 1))
+
+
+def _difference(compared: Node) -> tuple[Node, int, int] | None:
+    """A range r, a factor and a constant, where factor * r + constant is compared with 0; None
+    where a comparison is another one."""
     (left, first), (right, second) = map(affine, compared.src)
     terms = {t: left.get(t, 0) - right.get(t, 0) for t in (*left, *right)}
     (r, factor), *others = [(t, f) for t, f in terms.items() if f] or [(compared, 0)]
     if others or r.op is not Op.RANGE or r.arg.kind != "loop":
-        return
-    constant = first - second  # of factor * r + constant, which is compared with 0
-    if compared.op is Op.CMPLT:
-        yield r, -(constant // factor) if factor > 0 else constant // -factor + 1
-    elif constant % factor == 0:
-        yield from ((r, -constant // factor), (r, -constant // factor + 1))
+        return None
+    return r, factor, first - second
+
+
+def _boundary(factor: int, constant: int) -> int:
+    """The first r for which factor * r + constant is not below 0 any more or, of a negative factor,
+    is below 0."""
+    return -(constant // factor) if factor > 0 else constant // -factor + 1
 
 
 def may_be_split(sink: Node) -> bool:
@@ -178,14 +196,33 @@ def _ways(sink: Node) -> Iterator[tuple[Node, list[int]]]:
 
 
 def _parts(sink: Node, r: Node, cuts: Sequence[int]) -> tuple[Node, ...]:
-    return tuple(_part(sink, r, *ends) for ends in pairwise((0, *cuts, r.arg.extent)))
+    loads = [(n, *_met(n.src[2], r)) for n in toposort([sink])
+             if n.op is Op.LOAD and len(n.src) == 3]
+    return tuple(_part(sink, r, start, stop, [
+        n for n, first, end in loads if end <= start or stop <= first])
+        for start, stop in pairwise((0, *cuts, r.arg.extent)))
 
 
-def _part(sink: Node, r: Node, start: int, stop: int) -> Node:
-    """The SINK for the values start .. stop - 1 of a range."""
+def _met(condition: Node, r: Node) -> tuple[int, int]:
+    """From which value of a range on a condition may be met, and from which on it is not."""
+    if condition.op is Op.AND:
+        (a, b), (c, d) = (_met(s, r) for s in condition.src)
+        return max(a, c), min(b, d)
+    found = _difference(condition) if condition.op is Op.CMPLT \
+        and condition.src[0].dtype is dt.INDEX else None
+    if found is None or found[0] is not r:
+        return 0, r.arg.extent
+    at = _boundary(*found[1:])
+    return (0, at) if found[1] > 0 else (at, r.arg.extent)
+
+
+def _part(sink: Node, r: Node, start: int, stop: int, unread: Iterable[Node]) -> Node:
+    """The SINK for the values start .. stop - 1 of a range. unread: LOADs whose conditions are not
+    met there, so that nobody looks at what they are made of."""
     new = make(Op.RANGE, r.dtype, (), r.arg._replace(extent=stop - start))
-    moved = elementwise(Op.ADD, new, index(start))
-    return make(Op.SINK, sink.dtype, tuple(simplify_all(substitute(sink.src, {r: moved}))))
+    replaced = {n: const(0, n.dtype) for n in unread}
+    replaced[r] = elementwise(Op.ADD, new, index(start))
+    return make(Op.SINK, sink.dtype, tuple(simplify_all(substitute(sink.src, replaced))))
 
 
 def _work(sink: Node) -> int:

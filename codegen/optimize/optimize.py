@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from lazyten.codegen.gpu.gpu import decide_grid
 from lazyten.codegen.gpu.gpu_stream import stream_candidates
@@ -55,6 +56,8 @@ SHORT = 1e4
 """Half cycles of a kernel up to which such copies are not worth compiling."""
 MOST_WRITTEN_OUT = 32
 """Elements of a reduction up to which it may do without loops."""
+ASKED_FOR = 64
+"""SINKs of which it is remembered what was chosen."""
 GAIN_AN_INSTRUCTION = 1e-4
 """The share of a kernel's cycles that each instruction more must save, as it takes LLVM 0.15 ms."""
 
@@ -109,16 +112,15 @@ def decide(sink: Node, target: Target, tf32: bool = False) -> Decisions:
     """All decisions for a kernel whose ranges are merged, and which may multiply in tf32."""
     if streams(sink):
         return stream_candidates(sink, target)[0]
-    model = Model(sink, target, tf32)
     if target.work_group > 1:
-        return decide_grid(model)
-    return _numbered(sink, in_caches(model, choose(model)))
+        return decide_grid(Model(sink, target, tf32))
+    return _numbered(sink, in_caches(*chosen(sink, target, tf32)))
 
 
 def decide_part(sink: Node, target: Target) -> Decisions:
     """The same for a part of a kernel that holds values: threads share its blocks, which are in the
     caches."""
-    return _numbered(sink, choose(Model(sink, target)))
+    return _numbered(sink, chosen(sink, target)[1])
 
 
 def _numbered(sink: Node, decisions: Decisions) -> Decisions:
@@ -169,6 +171,14 @@ def share(sink: Node, decisions: Decisions) -> Node:
         block = block_range(r, tile.get(r, 1) * local.get(r, 1) * lanes.get(r, 1))
         blocks.append(outermost_range(block) if r is decisions.outer else block)
     return share_ranges(sink, blocks) if blocks else sink
+
+
+@lru_cache(maxsize=ASKED_FOR)
+def chosen(sink: Node, target: Target, tf32: bool = False) -> tuple[Model, Decisions]:
+    """What `choose` says of a SINK whose ranges are merged, and by which model. index_sets.py asks
+    for that of parts, and the pass that decides then asks again."""
+    model = Model(sink, target, tf32)
+    return model, choose(model)
 
 
 def choose(model: Model) -> Decisions:

@@ -1,7 +1,8 @@
 """What code generation hands to a runtime: `Generated`, one a kernel."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from lazyten.support.location import Location
 
@@ -37,3 +38,11 @@ class Generated:
     in_place: tuple[tuple[int, int], ...] = ()
     decided: str = ""
     local: tuple[int, ...] = ()
+
+    def called(self, name: str, where: Location | None) -> Generated:
+        """The same kernel under another name, from another line."""
+        if name == self.name:
+            return replace(self, where=where)
+        own = re.compile(rf"\b{re.escape(self.name)}(?=_stage|_part|\b)")
+        return replace(self, name=name, where=where, source=own.sub(name, self.source),
+                       entries=tuple(own.sub(name, entry) for entry in self.entries))

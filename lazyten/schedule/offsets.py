@@ -101,6 +101,9 @@ def _below(part: Part) -> list[Part]:
     node, ranges = part
     if node.op in ELEMENTWISE:
         return [(s, ranges) for s in node.src]
+    if node.op is Op.SHRINK:
+        return [(node.src[0], tuple((before + first, before + stop) for (before, _), (first, stop)
+                                    in zip(node.arg, ranges, strict=True)))]
     if node.op is Op.PERMUTE:
         return [(node.src[0], tuple(ranges[node.arg.index(a)] for a in range(len(ranges))))]
     if node.op is Op.EXPAND or node.op is Op.REDUCE:
@@ -120,6 +123,8 @@ def _built(part: Part, below: Sequence[Node]) -> Node:
         return const(ranges[0][0], node.dtype, shape)
     if not below:
         return move(Op.SHRINK, node, ranges)
+    if node.op is Op.SHRINK:
+        return below[0]
     if node.op is Op.EXPAND:
         return expand(below[0], shape)
     if node.op is Op.RESHAPE:

@@ -21,7 +21,7 @@ import numpy as np
 
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
-from lazyten.ir.kernel import Kernel
+from lazyten.ir.kernel import Kernel, nameless
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import LoadedProgram, program_text
 from lazyten.runtimes.cpu import own_code, thread_pool
@@ -82,7 +82,8 @@ def packer(count: int) -> Callable[..., bytes]:
 
 
 class Compiled(NamedTuple):
-    """What `compile` gives for a kernel, and which of its functions are the kernel's."""
+    """What `compile` gives for a kernel, and which of its functions are the kernel's, by the names
+    that they had when they were compiled."""
 
     code: bytes
     entries: tuple[str, ...]
@@ -147,10 +148,16 @@ class CpuRuntime(PooledRuntime[int]):
     # ---- code ----
 
     def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], list[Compiled]]:
-        """Text and object code of kernels, from disk where they were compiled before."""
-        generated, code = self.code.translate(kernels, self.generate, self.compile, TOGETHER)
+        """Text and object code of kernels, from disk where they were compiled before, under
+        whatever names."""
+        keys = [nameless(kernel) for kernel in kernels.values()]
+        given = dict(zip(keys, kernels.values(), strict=True))
+        generated, code = self.code.translate(given, self.generate, self.compile, TOGETHER)
         thread_pool.start_for(generated)
-        return generated, [Compiled(c, g.entries) for c, g in zip(code, generated, strict=True)]
+        made = dict(zip(given, zip(generated, code, strict=True), strict=True))
+        texts = [made[key][0].called(kernel.name, kernel.where)
+                 for key, kernel in zip(keys, kernels.values(), strict=True)]
+        return texts, [Compiled(made[key][1], made[key][0].entries) for key in keys]
 
     def compile(self, kernels: Sequence[Generated]) -> list[bytes]:
         """For each kernel the tag and the object code of one module, which has them all."""
@@ -189,9 +196,10 @@ class CpuRuntime(PooledRuntime[int]):
         for code in dict.fromkeys(c.code for c in compiled):
             engine.add_object_file(llvm.ObjectFileRef.from_data(code[TAG_BYTES:]))
         engine.finalize_object()
-        symbols = {entry: _symbol(entry, c.code[:TAG_BYTES].decode())
-                   for c in compiled for entry in c.entries}
-        return [CpuFunction(engine.get_function_address(symbols[name]), engine) for name in names]
+        symbols = [_symbol(entry, c.code[:TAG_BYTES].decode())
+                   for c in compiled for entry in c.entries]
+        return [CpuFunction(engine.get_function_address(symbol), engine)
+                for symbol, _ in zip(symbols, names, strict=True)]
 
     def launch(self, function: CpuFunction, buffers: Sequence[int]) -> None:
         function.call(packer(len(buffers))(*buffers))

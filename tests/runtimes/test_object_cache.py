@@ -102,11 +102,36 @@ def test_a_hit_skips_the_code_generator(folder: Path, monkeypatch: pytest.Monkey
     assert use() == []
 
 
-def test_other_values_and_names_are_other_kernels(folder: Path) -> None:
+def test_other_values_are_other_kernels_and_other_names_are_not(folder: Path) -> None:
     use(3.0)
     assert use(2.0) == ["scale"]
-    assert use(3.0, "other") == ["other"]
+    assert use(3.0, "other") == []
     assert use(2.0) == use(3.0) == use(3.0, "other") == []
+
+
+def test_kernels_that_were_compiled_under_one_name_are_told_apart_when_they_meet(
+        folder: Path) -> None:
+    use(3.0)
+    use(2.0)
+    runtime = Counting()
+    for first in (3.0, 2.0):
+        pair = [first, 5.0 - first]
+        assert applied(runtime.build([scale(pair[0], "a"), scale(pair[1], "b")])) == pair
+    programs = runtime.build([scale(3.0, "b"), scale(2.0, "a"), scale(3.0, "c"), scale(3.0, "b")])
+    assert applied(programs) == [3.0, 2.0, 3.0, 3.0]
+    assert runtime.compiled == []
+
+
+def test_a_program_of_another_name_serves_in_its_process_too() -> None:
+    runtime = Counting()
+    first, = runtime.build([scale(3.0, "map_8_n12")])
+    second, third = runtime.build([scale(3.0, "map_8_n1"), scale(4.0, "map_8_n12")])
+    assert runtime.compiled == ["map_8_n12", "map_8_n12"]
+    assert applied([first, second, third]) == [3.0, 3.0, 4.0]
+    assert (second.name, runtime.build([scale(3.0, "map_8_n1")])) == ("map_8_n1", [second])
+    alone, = Counting().build([scale(3.0, "map_8_n1")])
+    assert second.source == alone.source
+    assert second.assembly() == alone.assembly()
 
 
 def test_structure_tells_signs_types_and_outputs_apart() -> None:

@@ -42,6 +42,14 @@ def test_steps_through_an_array_share_one_kernel() -> None:
     assert [s.offsets for s in made.steps] == [(0, t * 5 * 4) for t in range(12)]
 
 
+def test_parts_of_parts_share_one_kernel() -> None:
+    """As a step of what `split` gave."""
+    piece = part(array(0, 4, 12, 18), 2, 2, 10)
+    made = schedule([negated(part(piece, 1, t, t + 1)) for t in range(12)], [(F32, 864)])
+    assert len({s.kernel for s in made.steps}) == 1
+    assert [s.offsets for s in made.steps] == [(0, (t * 18 + 2) * 4) for t in range(12)]
+
+
 def test_parts_of_one_array_keep_their_distance() -> None:
     x = array(0, 6, 12)
     pairs = [elementwise(Op.ADD, part(x, 1, i, i + 2), part(x, 1, i + 5, i + 7)) for i in range(4)]
