@@ -185,6 +185,17 @@ class Builder:
         columns = [self._sorted(column, size) for column in zip(*blocks, strict=True)]
         return [column[i] for i in range(n // size) for column in columns]
 
+    def interleave(self, rows: Sequence[Value]) -> list[Value]:
+        """Vectors that together have the first lanes of all rows, then the second ones, and so on.
+        There are 1, 2, 4, .. rows."""
+        if len(rows) == 1:
+            return list(rows)
+        lanes = rows[0].lanes
+        pairs = list(zip(self.interleave(rows[::2]), self.interleave(rows[1::2]), strict=True))
+        order = tuple(i // 2 + i % 2 * lanes for i in range(2 * lanes))
+        return [self.shuffle(a, b, half) for a, b in pairs for half in (order[:lanes],
+                                                                       order[lanes:])]
+
     def _zipped(self, rows: Sequence[Value], unit: int, size: int) -> list[Value]:
         """For each lane of a group of `size`: that lane of all rows, group by group. `unit` lanes
         are there for each row."""

@@ -17,6 +17,7 @@ from lazyten.codegen.instructions.instructions import Function, Store, Value
 from lazyten.codegen.instructions.scopes import Env, is_loop
 from lazyten.codegen.instructions.staging import Staging
 from lazyten.codegen.instructions.streams import Streams
+from lazyten.codegen.instructions.vector_access import INTERLEAVED
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
@@ -60,11 +61,37 @@ class _Linearizer(Staging, Streams):
         for operand in store.src[2:]:
             self._need(operand)
         lanes = self._lanes(store)
+        across = self._interleaved(store, lanes)
         for env in self._instances(store):
+            if across is not None:
+                if env[across] == 0:
+                    self._store_interleaved(store, across, env, lanes)
+                continue
             address = self._address(store.src[0], store.src[1], env, lanes)
             value, *mask = (self.build.splat(self._value(s, env), lanes) for s in store.src[2:])
             mask = mask or self._first_items(store)
             self.build.store(self._innermost(), Store(address, value, store.arg, *mask))
+
+    def _interleaved(self, store: Node, lanes: int) -> Node | None:
+        """The range of a register tile whose instances of a STORE take turns with its lanes in
+        memory, and leave nothing between them; None if there is none."""
+        if lanes == 1 or self.group or store.arg is not None or len(store.src) > 3:
+            return None
+        terms, _ = affine(store.src[1])
+        vector = next(r for r in self.free[store] if r.arg.kind == "vector")
+        found = next((r for r in self.unrolled[store] if terms.get(r) == 1
+                      and r.arg.extent in INTERLEAVED and r.arg.extent == terms.get(vector)), None)
+        alone = all(t in (vector, found) or self.free[t].isdisjoint((vector, found)) for t in terms)
+        return found if alone else None
+
+    def _store_interleaved(self, store: Node, across: Node, env: Env, lanes: int) -> None:
+        """Store all instances along a range at once: they change places with the lanes first."""
+        rows = [self.build.splat(self._value(store.src[2], env | {across: i}), lanes)
+                for i in range(across.arg.extent)]
+        first = self._address(store.src[0], store.src[1], env, lanes)
+        for i, row in enumerate(self.build.interleave(rows)):
+            address = first._replace(offset=first.offset + i * lanes, offsets=tuple(range(lanes)))
+            self.build.store(self._innermost(), Store(address, row))
 
     def _first_items(self, store: Node) -> list[Value]:
         """The mask of a STORE that not all items of a group are needed for, if it is one."""

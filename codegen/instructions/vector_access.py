@@ -43,6 +43,8 @@ MOST_BYTES = 16
 """Of one access; what arguments and the arrays of a group are aligned to."""
 MOST_SHUFFLED = 4
 """Elements between the lanes of a vector up to which whole vectors are read and shuffled."""
+INTERLEAVED = (2, 4)
+"""So many vectors whose lanes take turns in memory are stored as wholes, after shuffles."""
 LEAST_COPY = 4
 """Bytes that can be copied without going through registers."""
 

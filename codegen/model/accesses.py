@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazyten.codegen.instructions.instructions import MASKED
-from lazyten.codegen.instructions.vector_access import MOST_SHUFFLED
+from lazyten.codegen.instructions.vector_access import INTERLEAVED, MOST_SHUFFLED
 from lazyten.codegen.loops.packing import is_computed, is_packable, packed_size
 from lazyten.codegen.loops.ranges import AFFINE
 from lazyten.codegen.targets.target import Target
@@ -99,7 +99,7 @@ class Access:
                      lanes: int) -> float:
         """Units a use where the operand is, with what the innermost reduction loop misses."""
         units = self.lane_units(r, lanes)
-        if r is not None and self.units == STORE_UNITS and self._reach(r) > target.l2_bytes:
+        if r is not None and self.is_store and self._reach(r) > target.l2_bytes:
             return units + FAR_STORE_UNITS * lanes
         if inner is None or inner is r:
             return units
@@ -130,6 +130,11 @@ class Access:
                 or 2 * packed_size(self.load) * self.itemsize > target.l2_bytes:
             return 1
         return LINE // self.itemsize
+
+    @property
+    def is_store(self) -> bool:
+        """Whether it writes."""
+        return self.units == STORE_UNITS
 
     def is_window(self) -> bool:
         """Whether elements are read more than once, at different steps of the ranges."""
@@ -211,7 +216,12 @@ class Access:
 
     def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:
         """Units of `lanes` far steps of `r` where a register tile holds the neighbours of each:
-        whole vectors are read along the tile, and change places with the lanes."""
+        whole vectors are read along the tile, and change places with the lanes; of stores, those
+        steps of `r` between which the tile has what is there, with which they take turns."""
+        if self.is_store:
+            taken = {(self.strides.get(t), n) for t, n in copies}
+            turns = self.strides.get(r)
+            return self.units + math.log2(turns) if turns and (1, turns) in taken else math.inf
         across = max([n for t, n in copies if n % lanes == 0 and self.is_neighbour(t, r, lanes)],
                      default=0)
         if not across:
@@ -220,7 +230,12 @@ class Access:
         return self.units + math.log2(lanes) + (0.0 if whole_lines else MISS_UNITS)
 
     def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
-        """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart."""
+        """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart, or
+        of a store just as far that those of `r` are between them."""
+        if vector is not None and self.is_store:
+            turns = self.strides.get(vector)
+            return turns in INTERLEAVED and r.arg.extent == turns and self.strides.get(r) == 1 \
+                and vector.arg.extent >= lanes
         if vector is None or self.masked or self.units != 1.0 or r.arg.extent < lanes \
                 or vector.arg.extent < lanes:
             return False
@@ -259,7 +274,7 @@ class Term:
         """The stores of which a register tile's may be more than the first cache keeps."""
         if self._crowding is None:
             self._crowding = [a for a in self.accesses
-                              if a.units == STORE_UNITS and a.may_crowd(target)]
+                              if a.is_store and a.may_crowd(target)]
         return self._crowding
 
     @property

@@ -190,7 +190,7 @@ class Model:
 
     def transposing_tiles(self, lanes: dict[Node, int]) -> set[tuple[Node, int]]:
         """Output ranges and how many copies of each make whole vectors, or lines, of loads whose
-        lanes are far apart."""
+        lanes are far apart, or take turns with the lanes of stores."""
         found = set()
         for body in self._every:
             for term in body.terms.values():
@@ -198,7 +198,8 @@ class Model:
                 width = 1 if vector is None else lanes[vector]
                 for access in term.accesses:
                     line = max(LINE // access.itemsize, width)
-                    found |= {(r, n) for r in self.outputs for n in (width, line)
+                    found |= {(r, n) for r in self.outputs
+                              for n in ((r.arg.extent,) if access.is_store else (width, line))
                               if r.arg.extent >= n and access.is_neighbour(r, vector, width)}
         return found
 

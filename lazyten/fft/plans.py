@@ -3,9 +3,13 @@
 In: a length, a direction, a factor and a type. Out: a `Plan`, with tensors of numbers that were
 computed in float64. Plans are kept: a length comes again.
 
-A transform of n = a * m numbers is a transforms of length a, a factor of modulus 1 for each number
-(twiddles), and transforms of length m. Each short one is a product with a matrix, in which the
-compiler is good; the real 2a x 2a matrix [[c, -s], [s, c]] takes both parts of a numbers.
+A transform of n = a * m numbers is m transforms of length a, of numbers that are m apart, a factor
+of modulus 1 for each number (twiddles), and a transforms of length m. Each short one is a product
+with a matrix, in which the compiler is good; the real 2a x 2a matrix [[c, -s], [s, c]] takes both
+parts of a numbers. The first digit of a frequency is known after the first stage, and stays the
+fastest of what is in memory (Stockham): all stages run along neighbours, and nothing is sorted.
+A real signal of even length is one of half as many complex numbers, of which the even places are
+the real parts; what becomes of its spectrum is a product for each frequency.
 A length with a great prime factor is done as a convolution of a greater length (Bluestein):
 jk = (j^2 + k^2 - (k - j)^2) / 2.
 """
@@ -25,26 +29,29 @@ from lazyten.ir.dtype import DType
 from lazyten.storage import levels, tracing
 
 Array = np.ndarray[Any, Any]
-PASS = 60
+PASS = 17
 """What a stage costs besides its products, in products a number; least time of lengths from 64 to
 65,536 was measured with it."""
 LONGEST = 512
 """A prime factor above this is done as a convolution."""
+LEAST_HALVED = 32
+"""An even length of a real signal from which on it is taken as pairs; below it one product does."""
 KEPT = 64
 """So many plans are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A transform along the last axis of planes (2, n): first all real parts, then the others.
+    """A transform along axis 2 of planes (.., 2, n, ..): first all real parts, then the others.
 
-    factors: of n, one a stage; all but the last have twiddles. matrices and twiddles: of these.
-    given: so many numbers, the others are 0; wanted: so many of the result. (Rows and columns of
-    the first and last matrix are left out for that.) real: only the first plane is given. whole:
-    both planes are wanted; if not, the numbers given are half of a spectrum whose other half is
-    their mirror image, so they count twice, with these weights. chirp: instead of stages, what
-    numbers are multiplied with before and after a convolution, and inside it; with the plans of
-    that.
+    factors: of n, one a stage; all but the last have twiddles. matrices (2, a, 2, a) and twiddles
+    (2, 2, m, a): of these. given: so many numbers, the others are 0; wanted: so many of the result,
+    which goes on as it begins. (Rows and columns of the first and last matrix are left out for
+    that.) real: only the first plane is given. whole: both planes are wanted; if not, the numbers
+    given are half of a spectrum whose other half is their mirror image, so they count twice, with
+    these weights. half: instead of stages, the transform of half as many pairs of real numbers;
+    turns: what it is combined with, before or after. chirp: instead of stages, what numbers are
+    multiplied with before and after a convolution, and inside it; with the plans of that.
     """
 
     n: int
@@ -56,14 +63,16 @@ class Plan:
     matrices: tuple[Tensor, ...] = ()
     twiddles: tuple[Tensor, ...] = ()
     weights: tuple[Tensor, ...] = ()
+    turns: tuple[Tensor, ...] = ()
+    half: tuple[Plan, ...] = ()
     chirp: tuple[Tensor, ...] = ()
     convolution: tuple[Plan, ...] = ()
 
     @property
     def tables(self) -> list[Tensor]:
         """All numbers that it takes."""
-        return [*self.weights, *self.matrices, *self.twiddles, *self.chirp,
-                *(t for plan in self.convolution for t in plan.tables)]
+        return [*self.weights, *self.turns, *self.matrices, *self.twiddles, *self.chirp,
+                *(t for plan in (*self.half, *self.convolution) for t in plan.tables)]
 
 
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
@@ -77,7 +86,7 @@ def plan_for(n: int, inverse: bool, scale: float, given: int, wanted: int, real:
     found = _plans.get(key)
     if found is None:
         found = _made(n, inverse, scale, given, wanted, real, whole, dtype, device)
-        if not whole:
+        if not whole and not found.half:
             at = np.arange(given)
             counts = np.where((at == 0) | (2 * at == n), 1.0, 2.0)
             found = replace(found, weights=(tensor(counts, dtype, device),))
@@ -91,6 +100,8 @@ def plan_for(n: int, inverse: bool, scale: float, given: int, wanted: int, real:
 
 def _made(n: int, inverse: bool, scale: float, given: int, wanted: int, real: bool, whole: bool,
           dtype: DType, device: str) -> Plan:
+    if real == whole and n % 2 == 0 and n >= LEAST_HALVED and wanted <= (n // 2 + 1 if real else n):
+        return _halved(Plan(n, (), given, wanted, real, whole), inverse, scale, dtype, device)
     if max(_primes(n), default=1) > LONGEST:
         return _convolved(Plan(n, (), given, wanted, real, whole), inverse, scale, dtype, device)
     factors = factors_of(n)
@@ -99,23 +110,34 @@ def _made(n: int, inverse: bool, scale: float, given: int, wanted: int, real: bo
         last = number == len(factors) - 1
         matrix = _matrix(a, inverse) * (scale if last else 1.0)
         if number == 0:
-            rows = -(-given // (n // a))
-            matrix = matrix[:, [*range(rows), *(range(a, a + rows) if not real else ())]]
+            matrix = matrix[..., :1 if real else 2, :-(-given // (n // a))]
         if last:
-            rows = -(-wanted // (n // a))
-            matrix = matrix[[*range(rows), *(range(a, a + rows) if whole else ())]]
+            rows = np.arange(-(-wanted // (n // a))) % a
+            matrix = matrix[:2 if whole else 1, rows]
         matrices.append(tensor(matrix, dtype, device))
         if not last:
             rest //= a
-            at = np.arange(a)[:, None] * np.arange(rest)
-            twiddles.append(tensor(_turns(at, a * rest, inverse), dtype, device))
+            c, s = _turns(np.arange(rest)[:, None] * np.arange(a), a * rest, inverse)
+            twiddles.append(tensor(np.stack([[c, s], [-s, c]]), dtype, device))
     return Plan(n, factors, given, wanted, real, whole, tuple(matrices), tuple(twiddles))
 
 
+def _halved(plan: Plan, inverse: bool, scale: float, dtype: DType, device: str) -> Plan:
+    """A real signal, given or wanted, as pairs: with e and o of its even and odd places, x + iy is
+    e + i o, so that e is (z[k] + conj z[-k]) / 2, and e + turn * o the spectrum."""
+    half = plan.n // 2
+    turns = _turns(np.arange(half + 1), plan.n, inverse)
+    if plan.real:
+        inner = _made(half, inverse, scale / 2, half, half + 1, False, True, dtype, device)
+    else:
+        inner = _made(half, inverse, scale, half, half, False, True, dtype, device)
+    return replace(plan, turns=(tensor(turns, dtype, device),), half=(inner,))
+
+
 def _matrix(a: int, inverse: bool) -> Array:
-    """The matrix of a transform of both parts of a numbers."""
+    """The matrix of a transform of both parts of a numbers, as (2, a, 2, a)."""
     c, s = _turns(np.arange(a)[:, None] * np.arange(a), a, inverse)
-    return np.block([[c, -s], [s, c]])
+    return np.stack([np.stack([c, -s], 1), np.stack([s, c], 1)])
 
 
 def _turns(at: Array, n: int, inverse: bool) -> Array:
@@ -127,16 +149,17 @@ def _turns(at: Array, n: int, inverse: bool) -> Array:
 
 def _convolved(plan: Plan, inverse: bool, scale: float, dtype: DType, device: str) -> Plan:
     """Bluestein's way: numbers times a chirp, convolved with its conjugate, times the chirp."""
-    n, length = plan.n, smooth(2 * plan.n - 1)
-    at = np.arange(n, dtype=np.int64)
+    n, count = plan.n, max(plan.n, plan.wanted)
+    length = smooth(n + count - 1)
+    at = np.arange(count, dtype=np.int64)
     chirp = _turns(at * at, 2 * n, inverse)
     around = np.zeros((2, length))
-    around[:, :n] = chirp * [[1], [-1]]
+    around[:, :count] = chirp * [[1], [-1]]
     around[:, length - n + 1:] = around[:, 1:n][:, ::-1]
     spectrum = np.fft.fft(around[0] + 1j * around[1])
     parts = (chirp, np.stack([spectrum.real, spectrum.imag]) / length, chirp * scale)
     plans = (_made(length, False, 1.0, n, length, False, True, dtype, device),
-             _made(length, True, 1.0, length, n, False, True, dtype, device))
+             _made(length, True, 1.0, length, count, False, True, dtype, device))
     return replace(plan, chirp=tuple([tensor(p, dtype, device) for p in parts]), convolution=plans)
 
 

@@ -174,10 +174,35 @@ def _source_labels(node: Node, source: Node, labels: Labels | None) -> Labels | 
         return tuple(NONE if n == 1 else i for n, i in zip(source.shape, labels, strict=True))
     if node.op is Op.PERMUTE:
         return tuple(labels[node.arg.index(a)] for a in range(len(labels)))
-    if node.op is Op.RESHAPE and without_ones(source.shape) == without_ones(node.shape):
-        axes = iter(axes_of(labels, node.shape))
-        return tuple(NONE if n == 1 else next(axes) for n in source.shape)
+    if node.op in (Op.SHRINK, Op.FLIP):
+        moved = node.arg if node.op is Op.FLIP else [a for a, n in enumerate(source.shape)
+                                                     if n != node.shape[a]]
+        return tuple(NONE if n == 1 else SEVERAL if a in moved else i
+                     for a, (n, i) in enumerate(zip(source.shape, labels, strict=True)))
+    if node.op is Op.RESHAPE and node.numel:
+        return _reshaped_labels(source.shape, node.shape, labels)
     return None
+
+
+def _reshaped_labels(source: Shape, shape: Shape, labels: Labels) -> Labels:
+    """Labels of the axes of `source`, which a RESHAPE gives `shape`: those that it leaves as they
+    are keep theirs, and what it splits or merges is indexed by several."""
+    found: list[int] = []
+    given = iter([(n, i) for n, i in zip(shape, labels, strict=True) if n != 1])
+    own = iter(without_ones(source))
+    for n in own:
+        other, label = next(given)
+        count = 1
+        while n != other:
+            label = SEVERAL
+            if n < other:
+                n *= next(own)
+                count += 1
+            else:
+                other *= next(given)[0]
+        found += [label] * count
+    axes = iter(found)
+    return tuple(NONE if n == 1 else next(axes) for n in source)
 
 
 def axes_of(labels: Labels, shape: Shape) -> Labels:

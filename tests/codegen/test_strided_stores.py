@@ -105,3 +105,39 @@ def test_a_pointer_that_many_addresses_are_counted_from_is_made_once_and_frozen(
         assert made == f"{name}.in"
         assert text.count(f"{made} = getelementptr") == 1
         assert text.count(f"getelementptr float, ptr {name},") >= 3
+
+
+TURNS = {2: "tile(i1:2) vector(i0:8)", 4: "tile(i1:4) vector(i0:8)"}
+
+
+def in_turns(rows: int, count: int, dtype: DType, decisions: str | None = None) -> Kernel:
+    """The transpose of a matrix of `count` rows, to each of which another one is added."""
+    size = rows * count
+    matrix = reshape(make(Op.BUFFER, dtype, (), Slot(1, size)), (count, rows))
+    both = make(Op.OR if dtype is dt.bool_ else Op.ADD, dtype, (matrix, move(Op.FLIP, matrix, (0,))))
+    given = None if decisions is None else Given(decisions)
+    return Kernel("turns", (move(Op.PERMUTE, both, (1, 0)),), ((dtype, size),), decisions=given)
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32, dt.int64, dt.uint8, dt.bool_],
+                         ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize("rows", [8, 21, 64])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_lanes_that_take_turns_in_memory_are_stored_as_wholes(count: int, rows: int,
+                                                              dtype: DType) -> None:
+    decisions = TURNS.get(count, "tile(i1:3) vector(i0:8)")
+    for kernel in (in_turns(rows, count, dtype, decisions), in_turns(rows, count, dtype)):
+        given = np.random.default_rng(rows).integers(-1, 9, rows * count).clip(0).astype(dtype.numpy)
+        matrix = given.reshape(count, rows)
+        np.testing.assert_array_equal(computed(kernel, [given]).reshape(rows, count),
+                                      (matrix + matrix[::-1]).T)
+    text = generate(in_turns(rows, count, dtype, decisions), AVX2).source
+    assert (text.count("store <8 x ") == count) is (count in TURNS)
+    assert (text.count("store volatile") == 8 * count) is (count not in TURNS)
+
+
+def test_the_model_takes_whole_vectors_before_single_lanes() -> None:
+    for count in TURNS:
+        kernel = in_turns(4096, count, dt.float32)
+        assert f"i1.1     unroll  {count}" in generate(kernel, AVX2).loops
+        assert "store volatile" not in generate(kernel, AVX2).source

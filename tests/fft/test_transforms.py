@@ -161,3 +161,21 @@ def test_a_view_can_be_taken_of_what_was_transformed(device: str) -> None:
         assert found.is_contiguous() and found.stride()[-1] == 1
         np.testing.assert_array_equal(found.view(-1).numpy(), found.numpy().reshape(-1))
     assert lt.stft(x.view(-1), 8, return_complex=True).stride() == (1, 5)
+
+
+@pytest.mark.parametrize("name", ("fft", "rfft", "irfft"))
+def test_rows_of_a_large_batch_go_through_all_stages_together(name: str) -> None:
+    z = numbers(600, 512)
+    given = z.real.copy() if name == "rfft" else z[:, :257].copy() if name == "irfft" else z
+    found = lt.jit(getattr(lt.fft, name))(lt.tensor(given, device="cpu"))
+    np.testing.assert_allclose(found.numpy(), getattr(np.fft, name)(given), atol=1e-11)
+
+
+def test_a_transform_along_any_axis_keeps_the_others_where_they_are(device: str) -> None:
+    z = numbers(4, 36, 5, 2)
+    for axis in range(4):
+        for name in ("fft", "rfft", "irfft"):
+            given = z.real.copy() if name == "rfft" else z
+            found = getattr(lt.fft, name)(lt.tensor(given, device=device), n=36, dim=axis)
+            wanted = getattr(np.fft, name)(given, n=36, axis=axis)
+            np.testing.assert_allclose(found.numpy(), wanted, atol=1e-12)

@@ -233,3 +233,19 @@ def test_the_text_of_a_kernel_says_what_it_holds() -> None:
 def test_the_tuner_leaves_a_kernel_in_parts_alone() -> None:
     _, h, z = perceptron()
     assert executor("cpu").candidates(only_kernel(planned(h @ z))) == []
+
+
+def test_rows_are_in_common_though_other_axes_are_split_and_cut() -> None:
+    y = (some(1024, 8, 64) @ some(64, 64)).transpose(1, 2).contiguous()
+    turned = (y[:, :32] * 2 + y[:, 32:].flip(1)).reshape(1024, 16, 16)
+    made = planned(turned @ some(16, 20), block_bytes=256 * KIB)
+    assert (1024, 64, 8) in held_shapes(made)
+    arrays = whole(np.random.default_rng(0), only_kernel(made))
+    np.testing.assert_array_equal(computed(only_kernel(made), arrays),
+                                  computed(only_kernel(made), arrays, "interpreter"))
+
+
+def test_rows_that_are_merged_with_others_are_not_in_common() -> None:
+    y = some(2048, 64) @ some(64, 128)
+    made = planned(y.reshape(512, 512) @ some(512, 8), block_bytes=64 * KIB)
+    assert not held_shapes(made)
