@@ -185,6 +185,12 @@ class Builder:
         columns = [self._sorted(column, size) for column in zip(*blocks, strict=True)]
         return [column[i] for i in range(n // size) for column in columns]
 
+    def concatenate(self, parts: Sequence[Value]) -> Value:
+        """The lanes of vectors, one vector after the other; as many as a power of two."""
+        while len(parts) > 1:
+            parts = self._of_pairs(parts, range(2 * parts[0].lanes))
+        return parts[0]
+
     def _zipped(self, rows: Sequence[Value], unit: int, size: int) -> list[Value]:
         """For each lane of a group of `size`: that lane of all rows, group by group. `unit` lanes
         are there for each row."""

@@ -59,12 +59,14 @@ class _Linearizer(Staging, Streams):
             self.open.append(r)
         for operand in store.src[2:]:
             self._need(operand)
-        lanes = self._lanes(store)
+        lanes, made = self._lanes(store), []
         for env in self._instances(store):
             address = self._address(store.src[0], store.src[1], env, lanes)
             value, *mask = (self.build.splat(self._value(s, env), lanes) for s in store.src[2:])
             mask = mask or self._first_items(store)
-            self.build.store(self._innermost(), Store(address, value, store.arg, *mask))
+            made.append(Store(address, value, store.arg, *mask))
+        for item in self._transposed_stores(made) if lanes > 1 else made:
+            self.build.store(self._innermost(), item)
 
     def _first_items(self, store: Node) -> list[Value]:
         """The mask of a STORE that not all items of a group are needed for, if it is one."""
