@@ -231,22 +231,27 @@ class Access:
         count = min(run, lanes)
         return -(-run // count) * _square_units(count, lanes, self.units) / run + missed
 
-    def run(self, r: Node | None, lanes: int, copies: Iterable[tuple[Node, int]]) -> int:
+    def run(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> int:
         """How many neighbours a register tile holds of each of the lanes, which are far steps of
         `r`; 0 for too few."""
-        run = max([n for t, n in copies if self.is_neighbour(t, r, lanes)], default=0)
-        return run if run >= self._least_run(lanes) else 0
+        if not self._is_far(r, lanes):
+            return 0
+        least = self._least_run(lanes)
+        return max([n for t, n in copies if n >= least and self.strides.get(t) == 1], default=0)
+
+    def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
+        """Whether steps of `r` are neighbours in memory, enough to be read or stored along
+        themselves, but those of the vector axis far apart."""
+        return self.strides.get(r) == 1 and vector is not None and self._is_far(vector, lanes) \
+            and r.arg.extent >= self._least_run(lanes)
+
+    def _is_far(self, vector: Node, lanes: int) -> bool:
+        return not self.masked and vector.arg.extent >= lanes \
+            and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
 
     def _least_run(self, lanes: int) -> int:
         """From how many neighbours on they are read, or stored, along themselves."""
         return min(lanes, LEAST_RUN) if self.near or self.units == STORE_UNITS else lanes
-
-    def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
-        """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart."""
-        if vector is None or self.masked or vector.arg.extent < lanes \
-                or r.arg.extent < self._least_run(lanes):
-            return False
-        return self.strides.get(r) == 1 and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
 
     def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
         """Whether all lanes are near each other at places known in advance."""
@@ -304,7 +309,7 @@ def _square_units(rows: int, lanes: int, units: float) -> float:
     size = 1 << (rows - 1).bit_length()
     pieces = 2 if units == STORE_UNITS and rows < size else 1
     halves = rows * (lanes // size) if size < lanes else 0
-    return lanes * (math.log2(size) + pieces * units + pieces - 1) + halves
+    return lanes * (size.bit_length() - 2 + pieces * (units + 1.0)) + halves
 
 
 def maskable(sink: Node, free: dict[Node, frozenset[Node]], target: Target) -> frozenset[Node]:

@@ -119,7 +119,7 @@ class VectorTerm:
             units += APART_UNITS * copied(copies, ranges)
         for store, lanes in self.stores:
             if store.crowds(self._rows(lanes, copies), target):
-                run = store.run(self.vector, lanes, copies)
+                run = 0 if self.vector is None else store.run(self.vector, lanes, copies)
                 units += CONFLICT_UNITS * lanes * instances / max(run, 1)
         return units if whole and self.is_even else units + self.tail_units(copies, instances)
 
