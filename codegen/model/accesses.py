@@ -99,11 +99,15 @@ class Access:
         packing = packed_size(node) * PACK_UNITS
         return Access(known, divided, units, masked, size, node, packing, near)
 
+    @property
+    def is_store(self) -> bool:
+        return self.units == STORE_UNITS
+
     def direct_units(self, inner: Node | None, target: Target, r: Node | None,
                      lanes: int) -> float:
         """Units a use where the operand is, with what the innermost reduction loop misses."""
         units = self.lane_units(r, lanes)
-        if r is not None and self.units == STORE_UNITS and self._reach(r) > target.l2_bytes:
+        if r is not None and self.is_store and self._reach(r) > target.l2_bytes:
             return units + FAR_STORE_UNITS * lanes
         if inner is None or inner is r:
             return units
@@ -224,12 +228,13 @@ class Access:
         run = self.run(r, lanes, copies)
         if not run:
             return math.inf
-        if self.units == STORE_UNITS:
+        if self.is_store:
             missed /= run
         elif run * self.itemsize < LINE:
             missed += MISS_UNITS
         count = min(run, lanes)
-        return -(-run // count) * _square_units(count, lanes, self.units) / run + missed
+        squares = -(-run // count)
+        return squares * _square_units(count, lanes, self.units, self.is_store) / run + missed
 
     def run(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> int:
         """How many neighbours a register tile holds of each of the lanes, which are far steps of
@@ -251,7 +256,7 @@ class Access:
 
     def _least_run(self, lanes: int) -> int:
         """From how many neighbours on they are read, or stored, along themselves."""
-        return min(lanes, LEAST_RUN) if self.near or self.units == STORE_UNITS else lanes
+        return min(lanes, LEAST_RUN) if self.near or self.is_store else lanes
 
     def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
         """Whether all lanes are near each other at places known in advance."""
@@ -286,7 +291,7 @@ class Term:
         """The stores of which a register tile's may be more than the first cache keeps."""
         if self._crowding is None:
             self._crowding = [a for a in self.accesses
-                              if a.units == STORE_UNITS and a.may_crowd(target)]
+                              if a.is_store and a.may_crowd(target)]
         return self._crowding
 
     @property
@@ -303,11 +308,11 @@ class Term:
                    else 2 * DIVISION_UNITS * lanes for d in self.divisions)
 
 
-def _square_units(rows: int, lanes: int, units: float) -> float:
+def _square_units(rows: int, lanes: int, units: float, is_store: bool) -> float:
     """Units of all rows that change places with the lanes: steps of a square of a power of two, and
     an access to each row, or two stores that overlap."""
     size = 1 << (rows - 1).bit_length()
-    pieces = 2 if units == STORE_UNITS and rows < size else 1
+    pieces = 2 if is_store and rows < size else 1
     halves = rows * (lanes // size) if size < lanes else 0
     return lanes * (size.bit_length() - 2 + pieces * (units + 1.0)) + halves
 

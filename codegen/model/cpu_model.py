@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges, is_update, overlaps
 from lazyten.codegen.loops.summation import adds_narrow_products, is_widened
-from lazyten.codegen.model.accesses import LINE, STORE_UNITS, Access, Term, maskable
+from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
 from lazyten.codegen.model.arithmetic import MULTIPLY_UNITS, WIDEST, units
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import (
@@ -199,7 +199,7 @@ class Model:
                 for access in term.accesses:
                     line = max(LINE // access.itemsize, width)
                     found |= {(r, n) for r in self.outputs for n in (width, line)
-                              if access.units != STORE_UNITS and r.arg.extent >= n
+                              if not access.is_store and r.arg.extent >= n
                               and access.is_neighbour(r, vector, width)}
         return found
 

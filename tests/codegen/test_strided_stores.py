@@ -155,3 +155,24 @@ def test_a_pointer_that_many_addresses_are_counted_from_is_made_once_and_frozen(
         assert made == f"{name}.in"
         assert text.count(f"{made} = getelementptr") == 1
         assert text.count(f"getelementptr float, ptr {name},") >= 3
+
+
+@pytest.mark.parametrize(("columns", "tile", "asks"), [(600, "tile(i0:6, i1:2)", 1),
+                                                       (600, "tile(i0:2, i1:2)", 0),
+                                                       (16, "tile(i0:6, i1:2)", 0)])
+def test_a_register_tile_asks_for_what_it_is_going_to_read_of_a_large_array(
+        columns: int, tile: str, asks: int) -> None:
+    """Once for each line, not where sums are few or the first cache has it all."""
+    shape = 12, columns, 32
+    a = expand(reshape(make(Op.BUFFER, dt.float32, (), Slot(1, 12 * columns)), (12, columns, 1)),
+               shape)
+    b = expand(reshape(make(Op.BUFFER, dt.float32, (), Slot(2, 32 * columns)), (1, columns, 32)),
+               shape)
+    total = reshape(reduce(make(Op.MUL, dt.float32, (a, b)), Op.ADD, [1]), (12, 32))
+    kernel = Kernel("product", (total,), ((dt.float32, 12 * columns), (dt.float32, 32 * columns)),
+                    decisions=Given(f"{tile} vector(i1:8)"))
+    assert generate(kernel, AVX2).source.count("call void @llvm.prefetch") == asks
+    x, y = (np.random.default_rng(1).integers(0, 4, size).astype(np.float32)
+            for _, size in kernel.inputs)
+    np.testing.assert_array_equal(computed(kernel, [x, y]).reshape(12, 32),
+                                  x.reshape(12, columns) @ y.reshape(columns, 32))
