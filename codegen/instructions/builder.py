@@ -196,6 +196,12 @@ class Builder:
         return [self.shuffle(a, b, half) for a, b in pairs for half in (order[:lanes],
                                                                        order[lanes:])]
 
+    def concatenate(self, parts: Sequence[Value]) -> Value:
+        """The lanes of vectors, one vector after the other; as many as a power of two."""
+        while len(parts) > 1:
+            parts = self._of_pairs(parts, range(2 * parts[0].lanes))
+        return parts[0]
+
     def _zipped(self, rows: Sequence[Value], unit: int, size: int) -> list[Value]:
         """For each lane of a group of `size`: that lane of all rows, group by group. `unit` lanes
         are there for each row."""

@@ -60,7 +60,7 @@ class _Linearizer(Staging, Streams):
             self.open.append(r)
         for operand in store.src[2:]:
             self._need(operand)
-        lanes = self._lanes(store)
+        lanes, made = self._lanes(store), []
         across = self._interleaved(store, lanes)
         for env in self._instances(store):
             if across is not None:
@@ -70,7 +70,9 @@ class _Linearizer(Staging, Streams):
             address = self._address(store.src[0], store.src[1], env, lanes)
             value, *mask = (self.build.splat(self._value(s, env), lanes) for s in store.src[2:])
             mask = mask or self._first_items(store)
-            self.build.store(self._innermost(), Store(address, value, store.arg, *mask))
+            made.append(Store(address, value, store.arg, *mask))
+        for item in self._transposed_stores(made) if lanes > 1 else made:
+            self.build.store(self._innermost(), item)
 
     def _interleaved(self, store: Node, lanes: int) -> Node | None:
         """The range of a register tile whose instances of a STORE take turns with its lanes in

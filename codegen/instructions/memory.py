@@ -5,7 +5,10 @@ neighbours in memory are one access, and accesses of instances share their base.
 """
 from __future__ import annotations
 
-from lazyten.codegen.instructions.instructions import Address, Value
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+
+from lazyten.codegen.instructions.instructions import MASKED, Address, Store, Value
 from lazyten.codegen.instructions.scopes import Env, Places, Scopes
 from lazyten.codegen.instructions.vector_access import MOST_SHUFFLED
 from lazyten.ir import dtype as dt
@@ -16,6 +19,9 @@ from lazyten.symbolic.simplify import simplify
 
 PAGE = 4096
 """Bytes around an array that are likely to be there, too."""
+LEAST_RUN = 4
+"""So many instances of a register tile that are neighbours in memory are read or stored as vectors
+along themselves, in place of their lanes, which are far apart."""
 
 
 class Memory(Scopes):
@@ -24,11 +30,15 @@ class Memory(Scopes):
     def _load(self, node: Node, env: Env) -> Value:
         lanes = self._lanes(node)
         if node not in self.across:
-            self.across[node] = None if lanes == 1 or len(node.src) == 3 else \
-                self._neighbour(node, lanes)
+            self.across[node] = None if lanes == 1 or len(node.src) == 3 else self._neighbour(node)
         across = self.across[node]
-        if across is not None:
-            return self._transposed_load(node, across, env, lanes)
+        if across is not None and (lanes <= across.arg.extent or self.masked_loads
+                                   and LEAST_RUN <= across.arg.extent
+                                   and node.dtype.itemsize in MASKED):
+            count = min(across.arg.extent, lanes)
+            first = min(env[across] // lanes * lanes, across.arg.extent - count)
+            return self._instances_along(node, env | {across: first}, lanes, count)[
+                env[across] - first]
         mask = gate = None
         if len(node.src) == 3:
             self._need(node.src[2])
@@ -43,9 +53,9 @@ class Memory(Scopes):
             return self.build.splat(one, lanes)
         return self.build.load(node.dtype, lanes, address, mask, staged)
 
-    def _neighbour(self, node: Node, lanes: int) -> Node | None:
-        """The range of a register tile whose instances of a LOAD are neighbours in memory, in
-        whole vectors, while its lanes are far apart; None if there is none."""
+    def _neighbour(self, node: Node) -> Node | None:
+        """The range of a register tile whose instances of a LOAD are neighbours in memory, while
+        its lanes are far apart; None if there is none."""
         terms, _ = affine(node.src[1])
         vector = next(r for r in self.free[node] if r.arg.kind == "vector")
         if abs(terms.get(vector, 0)) <= MOST_SHUFFLED:
@@ -53,30 +63,68 @@ class Memory(Scopes):
         if any(t is not vector and vector in self.free[t] for t in terms):
             return None
         return next((r for r in self.unrolled[node] if terms.get(r) == 1
-                     and r.arg.extent % lanes == 0
                      and not any(t is not r and r in self.free[t] for t in terms)), None)
 
-    def _transposed_load(self, node: Node, across: Node, env: Env, lanes: int) -> Value:
-        """One instance of a LOAD by reading along the instances, then exchanging them and lanes:
-        the whole square is read at once, and the other instances find it made."""
-        first = env[across] // lanes * lanes
-        start = env | {across: first}
-        square = node, tuple([start[r] for r in self.unrolled[node]])
+    def _instances_along(self, node: Node, env: Env, lanes: int, count: int) -> list[Value]:
+        """`count` instances of a LOAD from that of `env` on, which are read at once, by the first
+        that is asked for."""
+        square = node, tuple([env[r] for r in self.unrolled[node]])
         if square not in self.transposed:
-            self.transposed[square] = self.build.transpose(self._rows(node, start, lanes))
-        return self.transposed[square][env[across] - first]
+            self.transposed[square] = self._transposed_load(node, env, lanes, count)
+        return self.transposed[square]
 
-    def _rows(self, node: Node, env: Env, lanes: int) -> list[Value]:
-        """What lies beside each lane of a LOAD, from the instance `env` on."""
+    def _transposed_load(self, node: Node, env: Env, lanes: int, count: int) -> list[Value]:
+        """`count` instances of a LOAD from that of `env` on, at most as many as lanes, by reading
+        along the instances, then exchanging them and lanes. Squares of a power of two change
+        places, of which the last columns may be nothing."""
         terms, offset = affine(node.src[1])
         vector = next(r for r in self.free[node] if r.arg.kind == "vector")
-        rest = {t: f for t, f in terms.items() if t is not vector}
-        base, offset = self._sum(rest, offset, env)
-        offsets = tuple(range(lanes))
-        starts = [offset + terms[vector] * lane for lane in offsets]
-        return [self.build.load(node.dtype, lanes,
-                                Address(node.src[0].arg.slot, base, start, offsets), None)
-                for start in starts]
+        base, offset = self._sum({t: f for t, f in terms.items() if t is not vector}, offset, env)
+        size = 1 << (count - 1).bit_length()
+        mask = None if count == size else self.build.compute(
+            Op.CMPLT, dt.bool_, self.build.lanes(tuple(range(size)), dt.int32),
+            self.build.constant(count, dt.int32))
+        rows = []
+        for lane in range(lanes):
+            start = offset + terms[vector] * lane
+            address = Address(node.src[0].arg.slot, base, start, tuple(range(size)))
+            rows.append(self.build.load(node.dtype, size, address, mask))
+        blocks = [self.build.transpose(rows[i:i + size]) for i in range(0, lanes, size)]
+        return [self.build.concatenate(column) for column in zip(*blocks, strict=True)]
+
+    def _transposed_stores(self, stores: Sequence[Store]) -> Iterator[Store]:
+        """Stores of all instances, where such as are neighbours in memory, while the lanes of each
+        are far apart, exchange instances and lanes: vectors of neighbours."""
+        yield from (store for store in stores if not _is_far(store))
+        ordered = sorted(filter(_is_far, stores), key=lambda s: (_run_key(s), s.address.offset))
+        for _, found in groupby(enumerate(ordered), lambda n: (_run_key(n[1]),
+                                                               n[1].address.offset - n[0])):
+            run = [store for _, store in found]
+            if len(run) < min(LEAST_RUN, run[0].value.lanes):
+                yield from run
+                continue
+            count = min(len(run), run[0].value.lanes)
+            for i in range(0, len(run), count):
+                start = min(i, len(run) - count)
+                yield from self._along(run[start:start + count])
+
+    def _along(self, run: Sequence[Store]) -> Iterator[Store]:
+        """At most as many neighbours as lanes, stored along themselves, lane by lane. Squares of a
+        power of two change places, of which the last rows may be of no use. Those of use are one
+        vector of a power of two, or two that overlap."""
+        lanes, address = run[0].value.lanes, run[0].address
+        size, count = 1 << (len(run) - 1).bit_length(), 1 << len(run).bit_length() - 1
+        rows = [run[min(i, len(run) - 1)].value for i in range(size)]
+        for first in range(0, lanes, size):
+            order = tuple(range(first, first + size))
+            block = rows if size == lanes else [self.build.shuffle(r, r, order) for r in rows]
+            for lane, column in enumerate(self.build.transpose(block)):
+                start = address.offset + address.offsets[first + lane]
+                for at in sorted({0, len(run) - count}):
+                    part = column if count == size else self.build.shuffle(
+                        column, column, tuple(range(at, at + count)))
+                    place = Address(address.slot, address.base, start + at, tuple(range(count)))
+                    yield Store(place, part)
 
     def _address(self, param: Node, position: Node, env: Env, lanes: int,
                  masked: bool = False, gate: Value | None = None) -> Address:
@@ -144,6 +192,21 @@ class Memory(Scopes):
         start = start if total is None else self.build.compute(Op.ADD, dt.INDEX, total, start)
         return self.build.compute(Op.WHERE, dt.INDEX, gate, start,
                                   self.build.constant(0, dt.INDEX))
+
+
+def _run_key(store: Store) -> tuple[object, ...]:
+    """What stores have in common whose lanes are as far apart, from a start that differs by a
+    constant."""
+    address = store.address
+    return address.slot, -1 if address.base is None else address.base.id, address.offsets
+
+
+def _is_far(store: Store) -> bool:
+    """Whether lanes are at constant distances, and no vector of neighbours stores them."""
+    at = sorted(store.address.offsets)
+    return (store.mask is None and store.combiner is None and store.address.vector is None
+            and not store.address.is_local and len(at) > 1
+            and min(b - a for a, b in pairwise(at)) > MOST_SHUFFLED)
 
 
 def _at_lanes(term: Node, vector: Node | None, lanes: int) -> list[int] | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazyten.codegen.instructions.instructions import MASKED
+from lazyten.codegen.instructions.memory import LEAST_RUN
 from lazyten.codegen.instructions.vector_access import INTERLEAVED, MOST_SHUFFLED
 from lazyten.codegen.loops.packing import is_computed, is_packable, packed_size
 from lazyten.codegen.loops.ranges import AFFINE
@@ -45,6 +46,9 @@ NEAR_STREAM_UNITS = 0.1
 """The same where the second cache keeps the operand with ease: mostly hidden, so it decides between
 register tiles that take as long but for it. From 0.25 on convolutions read windows instead, which
 takes longer."""
+NEAR_LINE_UNITS = 6.0
+"""How long such a line takes to arrive, beside arithmetic: less than that waits. Four lines for 16
+multiply-adds of a convolution of 64 channels of 56 x 56 take 5.3 ms, two for 28 take 4.6."""
 RUN_UNITS = 12.0
 """A run of neighbouring lines that a register tile reads anew: the first waits, the others are read
 ahead."""
@@ -110,18 +114,21 @@ class Access:
             return units + ROW_UNITS * min(step / LINE, 1.0)
         return units
 
-    def streaming_units(self, target: Target, lanes: int, own: Sequence[Node]) -> float:
-        """Units a use of reading `lanes` elements from beyond the first cache: those of an operand
-        that has each element once and takes half of the second cache or more, or of which the
-        ranges of a reduction alone step through half of the first."""
-        if self.load is None:
+    def streaming_units(self, target: Target, lanes: int) -> float:
+        """Units a use of reading `lanes` elements of an operand that has each element once and
+        takes half of the second cache or more."""
+        if self.load is None or 2 * packed_size(self.load) * self.itemsize < target.l2_bytes:
             return 0.0
-        lines = lanes * self.itemsize / LINE
-        if 2 * packed_size(self.load) * self.itemsize >= target.l2_bytes:
-            return STREAM_UNITS * lines
+        return STREAM_UNITS * lanes * self.itemsize / LINE
+
+    def near_lines(self, target: Target, lanes: int, own: Sequence[Node]) -> float:
+        """Lines a use that come from the second cache, which keeps the operand: of such as the
+        ranges of a reduction alone step through half of the first."""
+        if self.load is None or 2 * packed_size(self.load) * self.itemsize >= target.l2_bytes:
+            return 0.0
         through = math.prod(r.arg.extent for r in own if self.strides.get(r, 0) != 0)
         is_long = 2 * through * lanes * self.itemsize > target.l1_bytes
-        return NEAR_STREAM_UNITS * lines if is_long else 0.0
+        return lanes * self.itemsize / LINE if is_long else 0.0
 
     def sharing(self, target: Target, r: Node | None) -> int:
         """How many neighbours in a register tile share a miss, where lanes run along `r`: those
@@ -214,32 +221,54 @@ class Access:
             return REVERSED_UNITS if stride == -1 else NEAR_UNITS
         return self.units * (MASKED_GATHER_UNITS if masked else GATHER_UNITS) * lanes
 
-    def transposed_units(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> float:
-        """Units of `lanes` far steps of `r` where a register tile holds the neighbours of each:
-        whole vectors are read along the tile, and change places with the lanes; of stores, those
-        steps of `r` between which the tile has what is there, with which they take turns."""
-        if self.is_store:
-            taken = {(self.strides.get(t), n) for t, n in copies}
-            turns = self.strides.get(r)
-            return self.units + math.log2(turns) if turns and (1, turns) in taken else math.inf
-        across = max([n for t, n in copies if n % lanes == 0 and self.is_neighbour(t, r, lanes)],
-                     default=0)
-        if not across:
+    def transposed_units(self, r: Node, lanes: int, missed: float,
+                         copies: Iterable[tuple[Node, int]]) -> float:
+        """Units of `lanes` far steps of `r` where a register tile holds neighbours of each, with
+        those of missing the cache: vectors are read or stored along the tile, and change places
+        with the lanes."""
+        if any(n == t.arg.extent and self.takes_turns(t, r, lanes) for t, n in copies):
+            turns = self.strides[r] or 1
+            return self.units + math.log2(turns) + missed / turns
+        run = self.run(r, lanes, copies)
+        if not run:
             return math.inf
-        whole_lines = across * self.itemsize >= LINE
-        return self.units + math.log2(lanes) + (0.0 if whole_lines else MISS_UNITS)
+        if self.is_store:
+            missed /= run
+        elif run * self.itemsize < LINE:
+            missed += MISS_UNITS
+        count = min(run, lanes)
+        squares = -(-run // count)
+        return squares * _square_units(count, lanes, self.units, self.is_store) / run + missed
+
+    def run(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> int:
+        """How many neighbours a register tile holds of each of the lanes, which are far steps of
+        `r`; 0 for too few."""
+        if not self._is_far(r, lanes):
+            return 0
+        least = self._least_run(lanes)
+        return max([n for t, n in copies if n >= least and self.strides.get(t) == 1], default=0)
 
     def is_neighbour(self, r: Node, vector: Node | None, lanes: int) -> bool:
-        """Whether steps of `r` are neighbours in memory, but those of the vector axis far apart, or
-        of a store just as far that those of `r` are between them."""
-        if vector is not None and self.is_store:
-            turns = self.strides.get(vector)
-            return turns in INTERLEAVED and r.arg.extent == turns and self.strides.get(r) == 1 \
-                and vector.arg.extent >= lanes
-        if vector is None or self.masked or self.units != 1.0 or r.arg.extent < lanes \
-                or vector.arg.extent < lanes:
+        """Whether steps of `r` are neighbours in memory, enough to be read or stored along
+        themselves, but those of the vector axis far apart, or taken in turns with them."""
+        if vector is None or self.strides.get(r) != 1:
             return False
-        return self.strides.get(r) == 1 and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
+        return self.takes_turns(r, vector, lanes) \
+            or self._is_far(vector, lanes) and r.arg.extent >= self._least_run(lanes)
+
+    def takes_turns(self, r: Node, vector: Node, lanes: int) -> bool:
+        """Whether the steps of `r` are all that a store has between those of the vector axis."""
+        turns = self.strides.get(vector)
+        return self.is_store and not self.masked and turns in INTERLEAVED \
+            and r.arg.extent == turns and self.strides.get(r) == 1 and vector.arg.extent >= lanes
+
+    def _is_far(self, vector: Node, lanes: int) -> bool:
+        return not self.masked and vector.arg.extent >= lanes \
+            and abs(self.strides.get(vector) or 0) > MOST_SHUFFLED
+
+    def _least_run(self, lanes: int) -> int:
+        """From how many neighbours on they are read, or stored, along themselves."""
+        return min(lanes, LEAST_RUN) if self.near or self.is_store else lanes
 
     def _is_shuffle(self, r: Node, lanes: int, stride: int | None) -> bool:
         """Whether all lanes are near each other at places known in advance."""
@@ -289,6 +318,15 @@ class Term:
         whole = vector.arg.extent % lanes == 0
         return sum(1.0 if whole and d and (d % lanes == 0 or lanes % d == 0)
                    else 2 * DIVISION_UNITS * lanes for d in self.divisions)
+
+
+def _square_units(rows: int, lanes: int, units: float, is_store: bool) -> float:
+    """Units of all rows that change places with the lanes: steps of a square of a power of two, and
+    an access to each row, or two stores that overlap."""
+    size = 1 << (rows - 1).bit_length()
+    pieces = 2 if is_store and rows < size else 1
+    halves = rows * (lanes // size) if size < lanes else 0
+    return lanes * (size.bit_length() - 2 + pieces * (units + 1.0)) + halves
 
 
 def maskable(sink: Node, free: dict[Node, frozenset[Node]], target: Target) -> frozenset[Node]:

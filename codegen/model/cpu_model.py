@@ -26,7 +26,7 @@ from lazyten.codegen.model.loop_bodies import (
 )
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node
 from lazyten.ir.ops import ELEMENTWISE, Op
 
 MEMORY_BYTES = 4.0
@@ -198,9 +198,12 @@ class Model:
                 width = 1 if vector is None else lanes[vector]
                 for access in term.accesses:
                     line = max(LINE // access.itemsize, width)
+                    counts = width, line
                     found |= {(r, n) for r in self.outputs
-                              for n in ((r.arg.extent,) if access.is_store else (width, line))
-                              if r.arg.extent >= n and access.is_neighbour(r, vector, width)}
+                              for n in ((r.arg.extent,) if access.is_store else counts)
+                              if r.arg.extent >= n and access.is_neighbour(r, vector, width)
+                              and (not access.is_store or vector is not None
+                                   and access.takes_turns(r, vector, width))}
         return found
 
     # ---- one candidate ----

@@ -17,6 +17,8 @@ from lazyten.codegen.model.accesses import (
     LINE,
     MASK_UNITS,
     MISS_UNITS,
+    NEAR_LINE_UNITS,
+    NEAR_STREAM_UNITS,
     RUN_UNITS,
     Access,
     Term,
@@ -73,10 +75,10 @@ class VectorTerm:
     """A term whose vector axis (or None) is chosen.
 
     depths: where its ranges are in the body's chain, innermost first. fixed: units a use, but for
-    what may be packed or transposed. packable: accesses that may be packed, units a use directly
-    and of missing the cache, and how many neighbours share a miss. far: accesses whose lanes are
-    far apart but have neighbours along another range, units a use directly, and of missing the
-    cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
+    what may be packed or transposed. near: lines a use from the second cache. packable: accesses
+    that may be packed, units a use directly and of missing the cache, and how many neighbours share
+    a miss. far: accesses whose lanes are far apart but have neighbours along another range, units a
+    use directly, and of missing the cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
     depends on. in_lines: accesses of which several iterations of the innermost loop read the same
     line. apart: of accesses to large arrays the ranges whose steps lie apart. stores: those whose
     rows may share sets of the first cache, and how many lanes each stores one by one. free: the
@@ -90,6 +92,7 @@ class VectorTerm:
     vector: Node | None
     depths: tuple[int, ...]
     fixed: float
+    near: float
     packable: list[tuple[Access, float, float, int]]
     far: list[tuple[Access, float, float]]
     lanes: int
@@ -116,7 +119,8 @@ class VectorTerm:
             units += APART_UNITS * copied(copies, ranges)
         for store, lanes in self.stores:
             if store.crowds(self._rows(lanes, copies), target):
-                units += CONFLICT_UNITS * lanes * instances
+                run = 0 if self.vector is None else store.run(self.vector, lanes, copies)
+                units += CONFLICT_UNITS * lanes * instances / max(run, 1)
         return units if whole and self.is_even else units + self.tail_units(copies, instances)
 
     def _rows(self, lanes: int, copies: Chosen) -> Iterable[tuple[Node, int]]:
@@ -143,11 +147,11 @@ class VectorTerm:
         assert self.vector is not None
         if not copies:
             return direct
-        return min(direct, access.transposed_units(self.vector, self.lanes, copies) + missed)
+        return min(direct, access.transposed_units(self.vector, self.lanes, missed, copies))
 
     def least_units(self, uses: int) -> float:
         """No copies of ranges make a use cheaper."""
-        best = sum(min(direct, access.units + math.log2(self.lanes) + missed,
+        best = sum(min(direct, access.units + math.log2(self.lanes) + missed * (not access.is_store),
                        access.units + access.packing / uses)
                    for access, direct, missed in self.far)
         best -= self.paired if self.pairs else 0.0
@@ -241,7 +245,7 @@ class VectorBody:
         taken, looped = self._peeled(copies, iterations)
         beyond = limit / taken
         whole = self.body.ranges.isdisjoint([r for r, _ in copies])
-        total, innermost, most, operands = 0.0, 0.0, 1, []
+        total, innermost, waiting, most, operands = 0.0, 0.0, 0.0, 1, []
         for term in self.terms:
             instances = 1
             for r, n in copies:  # as `copied`, which would be called a million times
@@ -254,6 +258,7 @@ class VectorBody:
                 units = term.all_units(times, instances, copies, whole, self.target)
             if times == iterations:
                 innermost += units + WAITING * term.term.arithmetic
+                waiting += instances * (NEAR_LINE_UNITS * term.near - term.term.arithmetic)
                 if innermost > beyond:
                     return math.inf
             else:
@@ -271,6 +276,7 @@ class VectorBody:
                 parts = 1
             elif paired(self.pairs, copies) is not None:
                 parts //= 2
+            innermost += max(waiting, 0.0)
             innermost = max(innermost, self.body.latency) if outside < looped else innermost
             if total + taken * innermost > limit:
                 return math.inf
@@ -344,13 +350,14 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
                  target: Target, pairs: frozenset[Node]) -> VectorTerm:
     vector = next((r for r in term.free if r in lanes), None)
     width = 1 if vector is None else lanes[vector]
-    fixed = term.arithmetic + term.division_units(vector, width)
+    fixed, near = term.arithmetic + term.division_units(vector, width), 0.0
     packable: list[tuple[Access, float, float, int]] = []
     far: list[tuple[Access, float, float]] = []
     for access in term.accesses:
         direct = access.direct_units(inner, target, vector, width)
         if body.results:
-            fixed += access.streaming_units(target, width, body.own)
+            fixed += access.streaming_units(target, width)
+            near += access.near_lines(target, width, body.own)
         if any(access.is_neighbour(r, vector, width) for r in access.strides):
             far.append((access, direct, direct - access.lane_units(vector, width)))
         elif access.load is not None and (direct > access.units or pairs and term.single > 0.0):
@@ -372,7 +379,8 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
         saved += PAIR_UNITS
     is_plain = is_even and not (packable or far or in_lines or apart or stores
                                 or pairs and saved)
-    return VectorTerm(term, vector, depths, fixed, packable, far, width, tail, in_lines, apart,
+    fixed += NEAR_STREAM_UNITS * near
+    return VectorTerm(term, vector, depths, fixed, near, packable, far, width, tail, in_lines, apart,
                       stores, term.free, is_plain, is_even, body.is_peeled, pairs, saved)
 
 

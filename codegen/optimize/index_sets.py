@@ -52,7 +52,9 @@ def split_index_sets(sink: Node, target: Target) -> tuple[Node, ...]:
     most = MOST_LEFT * _work(sink)
     pieces = (_parts(sink, r, cuts) for r, cuts in _ways(sink))
     best = _cheapest(sink, (parts for parts in pieces if sum(map(_work, parts)) <= most), target)
-    if len(best) > 1 or not _divides(sink):
+    if len(best) > 1:
+        return _split_again(best, target)
+    if not _divides(sink):
         return best
     merged = merge_ranges(sink)
     periods = (_parts(merged, r, cuts) for r, cuts in periods_of(merged).items())
@@ -60,6 +62,16 @@ def split_index_sets(sink: Node, target: Target) -> tuple[Node, ...]:
     if len(best) == 1:
         return (sink,)
     return tuple(p for part in best for p in split_index_sets(merge_ranges(part), target))
+
+
+def _split_again(parts: Iterable[Node], target: Target) -> tuple[Node, ...]:
+    """Parts of parts, along other ranges: what is inside along one may be masked along the next,
+    which is no less work but takes longer."""
+    found: list[Node] = []
+    for part in parts:
+        best = _cheapest(part, (_parts(part, r, cuts) for r, cuts in _ways(part)), target)
+        found += best if len(best) == 1 else _split_again(best, target)
+    return tuple(found)
 
 
 def _cheapest(sink: Node, ways: Iterable[tuple[Node, ...]], target: Target) -> tuple[Node, ...]:

@@ -336,8 +336,9 @@ def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], .
 
 
 def _factors(r: Node, lanes: int) -> Sequence[int]:
-    most = r.arg.extent // lanes
-    return [f for f in TILES if f <= most and not overlaps(r, f * lanes)]
+    most = r.arg.extent // lanes  # all of it leaves nothing over, whatever it is
+    return [f for f in sorted({*TILES, most}) if f <= min(most, TILES[-1])
+            and not overlaps(r, f * lanes)]
 
 
 def loop_nest(sink: Node) -> str:

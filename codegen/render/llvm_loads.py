@@ -18,9 +18,18 @@ MANY_USES = 4
 """A pointer that so many addresses are counted from is frozen. LLVM does not look through that for
 how each of them depends on the loop, which takes longer than all else and finds nothing: what is
 in a loop has to be there."""
+LINE = 64
+"""Bytes of a cache line."""
 GATHERED = (4, 8)
 """Bytes of elements that processors gather. Under a mask it takes as long as lane by lane, and LLVM
 a tenth; without one some processors take twice as long as for loads of their own: `gathers`."""
+
+
+MANY_SUMS, LARGE, MOST_STEP, AHEAD = 9, 1 << 16, 512, 2048
+"""A loop of so many sums, which is a register tile, asks for what it is going to read of an array
+of so many bytes, that it goes through by at most so many an iteration, so many before it does:
+processors that read ahead by themselves do so late beside single elements of many rows. Filters of
+9 MB that are not in the caches take 1.7 ms so and else 2.4, others up to a twentieth less."""
 
 
 @dataclass(slots=True)
@@ -37,7 +46,8 @@ class Loads:
 
     names: of values. masks: of which masks one is made, all of which must be true. uniform: values
     that are the same in all lanes. declared: what the lines call. used: arguments of the kernel.
-    fuses, gathers: see Target.
+    sizes: bytes of these. steps: by how many elements positions grow an iteration, in a loop of
+    many sums. fuses, gathers: see Target.
     """
 
     def __init__(self, fuses: bool, gathers: bool) -> None:
@@ -48,6 +58,8 @@ class Loads:
         self.uniform: set[Value] = set()
         self.declared: set[str] = set()
         self.used: set[int] = set()
+        self.sizes: dict[int, int] = {}
+        self.steps: dict[Value, int] = {}
         self.count = 0
         self.bases: dict[tuple[str, str, str], _Base] = {}
 
@@ -125,6 +137,7 @@ class Loads:
         if lanes == 1:
             return self._scalar_load(dtype, address, mask)
         if address.is_contiguous:
+            self._prefetch(dtype, lanes, address)
             return self._vector_load(dtype, lanes, address, mask)
         if mask is None and address.vector is None and address.span <= MOST_SPAN * lanes:
             return self._spread_load(dtype, lanes, address)
@@ -139,6 +152,17 @@ class Loads:
         name = self._gather(dtype, lanes, address, mask) if gathered else \
             self._lane_by_lane(dtype, lanes, address, mask)
         return self.line(f"select <{lanes} x i1> {mask}, {kind} {name}, {kind} zeroinitializer")
+
+    def _prefetch(self, dtype: DType, lanes: int, address: Address) -> None:
+        """Ask for what a later iteration reads, once for each line. See MANY_SUMS."""
+        base, size = address.base, dtype.itemsize
+        step = 0 if base is None else self.steps.get(base, 0) * size
+        if base is None or not 0 < step <= MOST_STEP or self.sizes[address.slot] < LARGE \
+                or address.offset * size % LINE >= lanes * size:
+            return
+        pointer = self._pointer(dtype, address, self.names[base], address.offset + AHEAD // size)
+        self.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.lines.append(f"  call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
     def _lane_by_lane(self, dtype: DType, lanes: int, address: Address, mask: str | None) -> str:
         name, kind = "poison", type_name(dtype, lanes)

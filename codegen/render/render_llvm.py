@@ -28,7 +28,7 @@ from lazyten.codegen.instructions.instructions import (
     Value,
 )
 from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
-from lazyten.codegen.render.llvm_loads import Loads
+from lazyten.codegen.render.llvm_loads import MANY_SUMS, Loads
 from lazyten.codegen.render.llvm_ops import ROWS, convert
 from lazyten.codegen.render.llvm_types import literal, memory_type, scalar_type, suffix, type_name
 from lazyten.ir import dtype as dt
@@ -79,6 +79,8 @@ class _Renderer(Loads):
     def __init__(self, function: Function, fuses: bool, gathers: bool) -> None:
         super().__init__(fuses, gathers)
         self.updated = updated(function.body)
+        self.sizes = {slot: dtype.itemsize * size
+                      for slot, (dtype, size) in enumerate(function.params)}
         self.less: dict[Value, tuple[Value, ...]] = {}
         self.positions: dict[Value, Compute] = {}
         self.constants: dict[Value, Scalar] = {}
@@ -109,7 +111,9 @@ class _Renderer(Loads):
         for c in loop.carried:
             self.names[c.phi] = self._new()
         outer, self.lines, self.label = self.lines, [], head
+        steps, self.steps = self.steps, {loop.counter: 1} if len(loop.carried) >= MANY_SUMS else {}
         self.block(loop.body)
+        self.steps = steps
         following = self.line(f"add nuw nsw i64 {counter}, 1")
         start, stop = ("%first", "%last") if loop.parallel else ("0", self._stop(loop))
         again = self.line(f"icmp ult i64 {following}, {stop}")
@@ -158,6 +162,8 @@ class _Renderer(Loads):
                 self.less[item.out] = item.args
             if item.op in PLACING and item.out.dtype is dt.INDEX:
                 self.positions[item.out] = item
+            if self.steps and item.op in (Op.ADD, Op.MUL) and item.out.dtype is dt.INDEX:
+                self.steps[item.out] = self._step(item)
             if item.op is Op.AND and item.out.dtype is dt.bool_:
                 self.masks[item.out] = item.args
             self.names[item.out] = self._within(item) or self._compute(item)
@@ -199,6 +205,14 @@ class _Renderer(Loads):
             return None
         kind = type_name(x.dtype, x.lanes)
         return self.line(f"icmp ult {kind} {self.names[x]}, {self.names[high]}")
+
+    def _step(self, item: Compute) -> int:
+        """By how much a sum, or a product with a constant, grows an iteration."""
+        a, b = (self.steps.get(arg, 0) for arg in item.args)
+        if item.op is Op.ADD:
+            return a + b
+        by, of = (int(self.constants.get(arg, 0)) for arg in item.args)
+        return a * of + b * by
 
     def _horizontal(self, item: Horizontal) -> str:
         name, dtype, lanes = self.names[item.source], item.source.dtype, item.source.lanes

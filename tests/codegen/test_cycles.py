@@ -160,6 +160,26 @@ def test_lanes_are_stored_along_rows_where_columns_share_sets_of_the_first_cache
     assert r.arg.order == (axis,)
 
 
+def test_lanes_far_apart_cost_less_where_a_register_tile_holds_neighbours_of_each() -> None:
+    model = Model(merge_ranges(lower(Kernel("k", (windows(4, 64, 58),), ()))), AVX512)
+    _, filters, rows, columns = model.outputs
+    along, across = (model.loops(Decisions(((filters, 16),), ((r, 14),))) for r in (columns, rows))
+    stores = [bodies[0].cycles(copies, trips, 32) for copies, bodies, trips in (along, across)]
+    assert stores[0] < stores[1] / 3
+
+
+def test_a_register_tile_is_large_enough_for_lines_of_the_second_cache_to_arrive() -> None:
+    model = Model(merge_ranges(lower(Kernel("k", (windows(4, 64, 58),), ()))), AVX512)
+    tile = dict(choose(model).tile)
+    assert (tile[model.outputs[1]], tile[model.outputs[3]]) == (2, 14)
+
+
+@pytest.mark.parametrize("columns", [9, 13])
+def test_a_register_tile_may_have_all_of_an_axis(columns: int) -> None:
+    model = Model(merge_ranges(lower(Kernel("k", (windows(1, 64, columns + 2),), ()))), AVX512)
+    assert columns in [n for _, n in choose(model).tile]
+
+
 def test_a_register_tile_takes_neighbours_before_rows_far_apart() -> None:
     images, filters = array(1, 16, 1, 24, 1024), array(2, 1, 144, 24, 1)
     whole = 16, 144, 24, 1024

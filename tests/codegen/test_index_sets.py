@@ -33,6 +33,7 @@ from lazyten.ir.node import (
     toposort,
 )
 from lazyten.ir.ops import Op
+from lazyten.operators.arrays.convolutions import convolution
 from lazyten.operators.arrays.joining import cat
 from lazyten.operators.math import reductions
 
@@ -126,6 +127,22 @@ def test_of_many_pieces_a_part_has_several() -> None:
     sink = lower(kernel_of([cat(pieces, 0)], *[1024] * 64))
     assert len(split_index_sets(sink, AVX2)) == 16
     assert len(generate(kernel_of([cat(pieces, 0)], *[1024] * 64), AVX2).entries) == 16
+
+
+def test_what_is_padded_along_two_axes_is_computed_without_masks() -> None:
+    """Behind the last row and column, as of what a pooling reads that rounds sizes up."""
+    x = np.random.default_rng(0).integers(0, 9, (3, 52, 42)).astype(np.float32)
+    w = np.random.default_rng(1).integers(0, 9, (16, 3, 3, 3)).astype(np.float32)
+    images, filters = leaf(1, 1, 3, 52, 42), leaf(2, 16, 3, 3, 3)
+    found = convolution(images, filters, None, (1, 1), (0, 0), (1, 1), 1)
+    kernel = kernel_of([move(Op.PAD, found, ((0, 0), (0, 0), (0, 1), (0, 1)))], x.size, w.size)
+    assert len(split_index_sets(lower(kernel), AVX2)) == 3
+    assert "masked.load" not in generate(kernel, AVX2).source
+    (result,), = run_all("cpu", [kernel], [[x.ravel(), w.ravel()]])
+    around = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
+    expected = np.einsum("cijkl,fckl->fij", around, w)
+    np.testing.assert_array_equal(result.reshape(16, 51, 41),
+                                  np.pad(expected, ((0, 0), (0, 1), (0, 1))))
 
 
 def test_what_threads_would_share_is_not_cut_into_what_they_would_not() -> None:
