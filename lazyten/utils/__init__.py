@@ -7,7 +7,9 @@ Files, in reading order:
 - _pytree.py: nested containers as lists of leaves.
 - _foreach_utils.py: groups of tensors that are alike.
 - quasirandom.py: `lt.quasirandom`: points that fill a cube evenly, under PyTorch's names.
-- tensorboard.py: PyTorch's writer for TensorBoard, which is refused.
+- event_records.py: messages of TensorBoard's files as bytes.
+- event_summaries.py: what TensorBoard shows, as such messages.
+- tensorboard.py: files that TensorBoard shows, under PyTorch's names.
 
 The room data/ has data sets and loaders: `lazyten.utils.data`.
 """
