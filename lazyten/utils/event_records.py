@@ -99,7 +99,7 @@ def png(pixels: np.ndarray) -> bytes:
         return struct.pack(">I", len(content)) + name + content \
             + struct.pack(">I", zlib.crc32(name + content))
 
-    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each begins with a 0: it is not filtered
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each begins with a 0: no filter
     rows[:, 1:] = pixels.reshape(height, 3 * width)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
                                         ) + chunk(b"IDAT", zlib.compress(rows.tobytes())) \
