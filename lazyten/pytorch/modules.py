@@ -102,8 +102,6 @@ REFUSED: dict[str, str] = {
     "autograd.graph": "what is kept for a gradient cannot be replaced while it is recorded; "
                       "lazyten.checkpoint(function, ...) computes it again instead",
     "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
-    "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
-                       "what x needs",
     "distributed.algorithms": "DistributedDataParallel has join() and register_comm_hook(), with "
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
     "distributed.elastic": _PROCESSES,

@@ -101,6 +101,6 @@ def png(pixels: np.ndarray) -> bytes:
 
     rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each begins with a 0: no filter
     rows[:, 1:] = pixels.reshape(height, 3 * width)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-                                        ) + chunk(b"IDAT", zlib.compress(rows.tobytes())) \
-        + chunk(b"IEND", b"")
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)  # 8 bits, colours
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) \
+        + chunk(b"IDAT", zlib.compress(rows.tobytes())) + chunk(b"IEND", b"")
