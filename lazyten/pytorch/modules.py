@@ -99,8 +99,6 @@ REFUSED: dict[str, str] = {
     **_below("quantization", "observer fake_quantize quantize qconfig", _INTEGERS),
     **_below("nn", "quantized quantizable qat intrinsic", _INTEGERS),
     "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
-    "autograd.graph": "what is kept for a gradient cannot be replaced while it is recorded; "
-                      "lazyten.checkpoint(function, ...) computes it again instead",
     "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
     "distributed.algorithms": "DistributedDataParallel has join() and register_comm_hook(), with "
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",

@@ -72,12 +72,6 @@ def test_switches_of_libraries_and_of_what_is_kept_change_nothing() -> None:
     cuda.cufft_plan_cache[0].clear()
     assert cuda.preferred_linalg_library("magma") == "lazyten" and cuda.cufft_plan_cache.size == 0
     assert not cuda.can_use_flash_attention(None)
-    w = lt.ones(2, requires_grad=True)
-    with lt.autograd.graph.save_on_cpu(pin_memory=True):  # type: ignore[attr-defined]
-        (w * w).sum().backward()
-    assert w.grad is not None and w.grad.tolist() == [2, 2]
-    with pytest.raises(lt.NotDefinedError, match=r"autograd\.graph\.saved_tensors_hooks"):
-        lt.autograd.graph.saved_tensors_hooks(abs, abs)  # type: ignore[attr-defined]
 
 
 def test_an_inplace_function_is_a_function_with_a_flag() -> None:
