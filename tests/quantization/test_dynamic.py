@@ -49,5 +49,5 @@ def test_weights_of_other_types_are_refused() -> None:
 def test_it_has_pytorchs_older_and_newer_name() -> None:
     from lazyten.ao.quantization import quantize_dynamic as newer  # type: ignore[import-not-found]
     assert newer is quantize_dynamic is lt.quantization.quantize_dynamic
-    with pytest.raises(lt.NotDefinedError, match="ao.quantization.fuse_modules"):
+    with pytest.raises(lt.NotDefinedError, match=r"ao\.quantization\.fuse_modules"):
         lt.ao.quantization.fuse_modules(Tagger(), [])  # type: ignore[attr-defined]
