@@ -124,10 +124,9 @@ class profile:
 
     def step(self) -> None:
         """A step is over, and the next one begins."""
-        if self._action() is ProfilerAction.RECORD_AND_SAVE:
-            self._end()
+        is_last = self._action() is ProfilerAction.RECORD_AND_SAVE
         self.step_num += 1
-        if self._action() not in RECORDS:
+        if is_last or self._action() not in RECORDS:
             self._end()
         self.start()
 

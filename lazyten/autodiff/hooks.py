@@ -248,6 +248,8 @@ def at_end(owner: object, run: Callable[[], None]) -> None:
 
 def finished() -> None:
     """backward() has added to all leaves."""
+    if not walk.at_end:
+        return
     waiting, walk.at_end = walk.at_end, {}
     for run in waiting.values():
         watched(run)

@@ -6,6 +6,9 @@ Files, in reading order:
 - anomaly.py: Finding the operation whose gradient is the first to become NaN.
 - for_examples.py: A Function under vmap that computes all examples at once: by its vmap(), or as it
   takes batches.
+- saving.py: What is kept for gradients, replaced while it is recorded: hooks that pack and unpack
+  it.
+- graph.py: Hooks of what is recorded for gradients, under PyTorch's names.
 - function_context.py: What the forward() of a hand-written operation leaves for its backward(): a
   context.
 - custom_function.py: Operations whose gradient the user writes: `autograd.Function`.
@@ -199,7 +202,7 @@ def _weights(given: Tensor | Sequence[Tensor | None] | None,
     return weights
 
 
-_elsewhere = later("lazyten.autograd")
+_elsewhere = later("lazyten.autograd", "graph")
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from weakref import ref
 
+from lazyten.autograd import saving
 from lazyten.frontend.complexes.tensors import ComplexTensor, of_parts
 from lazyten.frontend.core.forms import in_floats, is_sparse
 from lazyten.frontend.recorded.slots import go_on_with, templates_of
@@ -72,6 +73,7 @@ class FunctionContext:
             in_floats(a) for a in args if isinstance(a, Tensor) and not is_sparse(a)]
         self._before = here.current
         self._saved: list[_Saved | None] = []
+        self._packed: list[saving.Packed | None] | None = None
         self._structure: Branch | None = None
         self._without_gradient: set[int] = set()
         self._dirty: set[int] = set()
@@ -90,6 +92,10 @@ class FunctionContext:
                                  f"attribute of ctx")
         parts, self._structure = flatten(tensors)
         self._saved = [None if t is None else self._kept(t) for t in parts]
+        packing = saving.current()
+        self._packed = None if packing is None else [
+            None if t is None or isinstance(t, ComplexTensor) else saving.Packed(packing, t)
+            for t in parts]
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """What PyTorch's jvp() asks for; here forward mode goes by backward(), so nothing is kept.
@@ -122,6 +128,10 @@ class FunctionContext:
         if self._structure is None:
             return ()
         parts = [None if s is None else shown(self._tensor(s), s.is_complex) for s in self._saved]
+        if self._packed is not None:
+            parts = [t if t is None or packed is None
+                     else saving.attached(packed.tensor(), t.node, t.requires_grad)
+                     for t, packed in zip(parts, self._packed, strict=True)]
         given: tuple[Tensor | None, ...] = unflatten(iter(parts), self._structure)
         return given
 

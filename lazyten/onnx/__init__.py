@@ -27,12 +27,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from lazyten.pytorch.modules import later as _later
-from lazyten.pytorch.refusals import class_of_nothing as _class_of_nothing
 from lazyten.support.errors import LazytenError
+from lazyten.support.paths import path_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -42,6 +43,13 @@ if TYPE_CHECKING:
 
 __all__ = ["export", "is_in_onnx_export", "load", "register_custom_op_symbolic"]
 __getattr__ = _later("lazyten.onnx")
+
+
+class TrainingMode(Enum):
+    """In which mode a module is when it is exported, if dynamo=False is given."""
+
+    EVAL, PRESERVE, TRAINING = range(3)
+
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto, *,
          device: str | None = None) -> Model:
@@ -70,12 +78,13 @@ def _empty() -> Model:
     return blank()
 
 
-def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
+def export(function: Callable[..., Any] | None = None,
+           inputs: Tensor | Sequence[Any] | None = None,
            path: str | os.PathLike[str] | None = None, *,
            input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None,
            dynamic: Mapping[Any, Any] | None = None,
-           dynamic_axes: Mapping[Any, Any] | None = None) -> ModelProto:
+           dynamic_axes: Mapping[Any, Any] | None = None, **options: Any) -> Any:
     """Write a function of tensors, or a module, as a model of opset 18.
 
     inputs: tensors of the shapes and types that the model will take; their values do not matter.
@@ -89,6 +98,11 @@ def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
     inputs. The function is recorded at many sizes of the ranges, without computing; its numbers
     must follow from sizes by expressions, which the file computes of its inputs' shapes.
     dynamic_axes: the same under PyTorch's name; axes of outputs in it follow by themselves.
+    options: those of `torch.onnx.export`: model, args and f are function, inputs and path;
+    kwargs, inputs by name; dynamic_shapes, which is `dynamic`; dynamo=False has a module export in
+    the mode of evaluation, unless `training` says otherwise. The others change nothing; what is
+    written is of opset 18 whatever opset_version is.
+    Gives the onnx.ModelProto; with dynamo=True an `ONNXProgram` of it.
 
     Raises ArgumentError for a function that looks at values, draws random numbers, or writes to
     tensors that it has not made, for types that the format lacks, and for what differs from size to
@@ -96,11 +110,32 @@ def export(function: Callable[..., Any], inputs: Tensor | Sequence[Tensor],
     """
     _needs_onnx()
     from lazyten.onnx.writing.exporting import export as write
-    return write(function, inputs, path, input_names, output_names, dynamic,
-                 dynamic_axes)
+    from lazyten.onnx.writing.options import given, mode_of
+    what = given({"function": function, "inputs": inputs, "path": path,
+                  "input_names": input_names, "dynamic": dynamic}, options)
+    with mode_of(function or options.get("model"), options):
+        model = write(what.function, what.inputs, what.path, what.input_names, output_names,
+                      what.dynamic, dynamic_axes)
+    return ONNXProgram(model) if options.get("dynamo") else model
 
 
-ONNXProgram = _class_of_nothing("ONNXProgram", "export() writes a file, which load() reads")
+class ONNXProgram:
+    """A model as `export` gives it with dynamo=True. model_proto: the onnx.ModelProto.
+
+    Called with tensors it computes a tuple of outputs, as `load` does."""
+
+    def __init__(self, model_proto: ModelProto) -> None:
+        self.model_proto = model_proto
+
+    def save(self, destination: str | os.PathLike[str], **options: Any) -> None:
+        """Write it to a file."""
+        path_of(destination, "ONNXProgram.save").write_bytes(self.model_proto.SerializeToString())
+
+    def optimize(self) -> None:
+        """Nothing: it is as small as it becomes."""
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        return tuple(load(self.model_proto)(list(inputs)))
 
 
 def is_in_onnx_export() -> bool:

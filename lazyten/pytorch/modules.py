@@ -99,11 +99,7 @@ REFUSED: dict[str, str] = {
     **_below("quantization", "observer fake_quantize quantize qconfig", _INTEGERS),
     **_below("nn", "quantized quantizable qat intrinsic", _INTEGERS),
     "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
-    "autograd.graph": "what is kept for a gradient cannot be replaced while it is recorded; "
-                      "lazyten.checkpoint(function, ...) computes it again instead",
     "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
-    "utils.benchmark": "time with time.perf_counter() around lazyten.realize(x), which waits for "
-                       "what x needs",
     "distributed.algorithms": "DistributedDataParallel has join() and register_comm_hook(), with "
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
     "distributed.elastic": _PROCESSES,
@@ -173,6 +169,8 @@ ABOVE: dict[str, str] = {
                                         for n in (1, 2, 3)],
         "batchnorm": [f"BatchNorm{n}d" for n in (1, 2, 3)],
         "instancenorm": [f"InstanceNorm{n}d" for n in (1, 2, 3)]}.items() for layer in layers},
+    **{f"ao.quantization.{name}": "quantization.dynamic" for name in (
+        "default_dynamic_qconfig", "per_channel_dynamic_qconfig", "quantize_dynamic")},
     "storage.UntypedStorage": "storage.untyped", "storage.TypedStorage": "storage.untyped",
     "nn._IncompatibleKeys": "nn.module_state",
     "nn.modules.module._IncompatibleKeys": "nn.module_state"} | {
@@ -236,7 +234,9 @@ class RefusedModule(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         whole = f"{self.__name__.partition('.')[2]}.{name}"
-        if any(same == whole or same.startswith(f"{whole}.") for same in SAME):
+        if whole in ABOVE:
+            return getattr(import_module(f"lazyten.{ABOVE[whole]}"), name)
+        if whole in SAME or any(there.startswith(f"{whole}.") for there in (*SAME, *ABOVE)):
             return import_module(f"{self.__name__}.{name}")
         return refusal(whole, self._reason)
 

@@ -86,7 +86,7 @@ TYPES = ("Event", "PyTorchFileReader", "PyTorchFileWriter", "ScriptFunction", "S
 
 
 ELEMENTS = ("complex32", "float4_e2m1fn_x2", "float8_e4m3fnuz", "float8_e5m2fnuz",
-            "float8_e8m0fnu")
+            "float8_e8m0fnu", "qint32", "qint8", "quint8")
 """Element types that packages compare with, and that no tensor has."""
 
 

@@ -5,7 +5,6 @@ They are there to be imported, as programs import at their top what they may nev
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, NoReturn
 
 from lazyten.support.errors import NotDefinedError
@@ -109,11 +108,6 @@ def nothing(*given: Any, **options: Any) -> None:
     """None: what is asked for is not under way."""
 
 
-def no_change(*given: Any, **options: Any) -> AbstractContextManager[None]:
-    """For `with`: what is asked for changes where values are, and no result."""
-    return nullcontext()
-
-
 def never(*given: Any, **options: Any) -> bool:
     """False: of what is asked about there is nothing."""
     return False
@@ -121,8 +115,6 @@ def never(*given: Any, **options: Any) -> bool:
 
 MARKS: dict[str, Callable[..., Any]] = {
     "autograd.forward_ad.unpack_dual": unpack_dual,
-    "autograd.graph.save_on_cpu": no_change,
-    "autograd.graph.disable_saved_tensors_hooks": no_change,
     "fx.experimental.proxy_tensor.get_proxy_mode": nothing,
     "fx.experimental.proxy_tensor.is_tracing": never,
     "utils._python_dispatch.is_traceable_wrapper_subclass": never,

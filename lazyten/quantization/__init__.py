@@ -14,6 +14,7 @@ Files, in reading order:
   that.
 - static.py: Layers that multiply integers: inputs in 8 bits, by a scale found beforehand.
 - training.py: Layers that train for what integers will leave of their weights and inputs.
+- dynamic.py: `quantize_dynamic`: linear layers with integers as weights, chosen in PyTorch's way.
 - converting.py: `quantize`, and `prepare` and `convert` for models that train for it.
 """
 from lazyten.pytorch.modules import later as _later
@@ -22,12 +23,18 @@ from lazyten.quantization.affine import (
     fake_quantize_per_tensor_affine,
 )
 from lazyten.quantization.converting import convert, prepare, quantize
+from lazyten.quantization.dynamic import (
+    default_dynamic_qconfig,
+    per_channel_dynamic_qconfig,
+    quantize_dynamic,
+)
 from lazyten.quantization.observers import MinMax, MovingAverage, Observer, Percentile
 from lazyten.quantization.weights import QuantizedWeight, nbytes_of
 
 __getattr__ = _later("lazyten.quantization")
 __all__ = [
     "MinMax", "MovingAverage", "Observer", "Percentile", "QuantizedWeight", "convert",
-    "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine", "nbytes_of", "prepare",
-    "quantize",
+    "default_dynamic_qconfig", "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine", "nbytes_of", "per_channel_dynamic_qconfig", "prepare",
+    "quantize", "quantize_dynamic",
 ]

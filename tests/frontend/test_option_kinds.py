@@ -87,3 +87,11 @@ def test_what_views_of_a_tensor_show_stays_the_tensors_when_a_parameter_is_made_
     again = lt.nn.Parameter(x)
     x[0] = 1
     assert again.tolist() == [1, 7, 5]
+
+
+def test_numbers_and_sizes_may_be_numpys() -> None:
+    assert [part.tolist() for part in lt.arange(5).chunk(np.uint8(2))] == [[0, 1, 2], [3, 4]]
+    x = lt.rand(1, 2, 4, 6)
+    found = lt.nn.functional.adaptive_avg_pool2d(x, np.array([2, 3]))
+    assert found.shape == (1, 2, 2, 3)
+    assert lt.nn.functional.adaptive_avg_pool2d(x, np.array(2)).shape == (1, 2, 2, 2)

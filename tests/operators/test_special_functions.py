@@ -195,3 +195,22 @@ def test_slopes_that_vanish_keep_their_digits(name: str, dtype: lt.DType, device
     scale = 1.0507009873554805 * 1.6732632423543772 if name == "selu" else 1.0
     np.testing.assert_allclose(slope.numpy(), scale * np.exp(points),
                                rtol=1e-6 if dtype is lt.float32 else 1e-14)
+
+
+@pytest.mark.parametrize("eps", [0.2, 0.5, 0.7])
+def test_logit_holds_x_at_eps_first(eps: float, device: str) -> None:
+    x = np.array([0.1, 0.3, 0.5, 0.9, 0.0, 1.0, np.nan], np.float32)
+    held = np.where(x < eps, eps, np.where(x > 1 - eps, 1 - eps, x))
+    t = lt.tensor(x, device=device, requires_grad=True)
+    y = t.logit(eps)
+    np.testing.assert_allclose(y.detach().numpy(), np.log(held / (1 - held)), rtol=1e-5, atol=1e-6)
+    y[:-1].sum().backward()
+    assert t.grad is not None
+    inside = (held == x)[:-1]
+    expected = np.where(inside, 1 / (x * (1 - x))[:-1].clip(1e-9), 0)
+    np.testing.assert_allclose(t.grad.numpy()[:-1], expected, rtol=1e-5)
+
+
+def test_logit_of_whole_numbers_is_held_as_floats() -> None:
+    np.testing.assert_allclose(lt.tensor([0, 1]).logit(0.7).numpy(), [0.8472978, -0.8472978],
+                               rtol=1e-6)

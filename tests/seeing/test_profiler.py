@@ -37,7 +37,7 @@ def test_steps_are_recorded_as_a_schedule_says(tmp_path: Path) -> None:
         for _ in range(8):
             work(4)
             p.step()
-    assert seen == [2, 5]
+    assert seen == [3, 6]
     with profile(on_trace_ready=lt.profiler.tensorboard_trace_handler(str(tmp_path / "log"))) as p:
         work(4)
     assert len(list((tmp_path / "log").glob("*.pt.trace.json"))) == 1

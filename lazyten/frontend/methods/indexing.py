@@ -332,7 +332,8 @@ class IndexingMethods(TensorCore[Tensor]):
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` parts of one size (the last may be smaller) along an axis, or as many of
         no elements; views."""
-        if shapes.as_int(chunks, "chunk", "the number of parts") < 1:
+        chunks = shapes.as_int(chunks, "chunk", "the number of parts")
+        if chunks < 1:
             raise ArgumentError(f"chunk: {chunks} parts; give 1 or more")
         _, n = shapes.sized_axis(dim, self.shape, "chunk")
         if not n:

@@ -326,10 +326,15 @@ class MathMethods(TensorCore[Tensor]):
             a, b, rtol, atol, equal_nan), self._tensor(other, "isclose"))
 
     def logit(self, eps: float | None = None) -> Tensor:
-        """log(x / (1 - x)), of x held between eps and 1 - eps."""
+        """log(x / (1 - x)), of x held between eps and 1 - eps: where x is below eps, that is eps,
+        also if eps is above .5."""
         if eps is None:
             return self._special(composites.logit)
         least = shapes.as_float(eps, "logit", "eps")
-        return self._special(lambda x: composites.logit(ew.clip(x, least, 1 - least)))
+        if least <= 0.5:
+            return self._special(lambda x: composites.logit(ew.clip(x, least, 1 - least)))
+        return self._special(lambda x: composites.logit(ew.where(
+            ew.less(x, least), least,
+            ew.where(ew.greater(x, 1 - least), 1 - least, ew.as_float(x)))))
 
     logit_ = in_place(logit)

@@ -66,6 +66,7 @@ def backward(root: Any, retain_graph: bool) -> bool:
                                  for number, part in parts], retain_graph)
         return bool(calls.made)
     _collect(frame, root._storage, parts, owners)
+    hooks.finished()
     if not retain_graph:
         frame.is_freed = True
         if course.saves_values:

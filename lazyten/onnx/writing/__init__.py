@@ -24,4 +24,5 @@ Files, in reading order:
 - movements.py: ops that make arrays or move elements.
 - rules.py: ops that compute, and the table of all.
 - exporting.py: all of it, one after the other.
+- options.py: what `torch.onnx.export` is given, as what is exported.
 """

@@ -8,6 +8,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, cast, iota, reshape
@@ -26,6 +28,8 @@ def _windows(input: Tensor, output_size: OutputSize, name: str) -> dict[int, int
     until then vectors are of neighbours, and less is left of the axis that has these."""
     spatial = int(name[-2])
     check_spatial(input, spatial, name)
+    if isinstance(output_size, np.ndarray):
+        output_size = output_size.tolist()
     given = list(output_size) if isinstance(output_size, Sequence) else [output_size] * spatial
     if len(given) != spatial:
         raise ArgumentError(f"{name}: output_size {output_size} needs one number, or {spatial}, "
