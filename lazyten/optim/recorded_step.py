@@ -4,6 +4,10 @@ frontend/recorded/).
 What a step of a CompiledOptimizer writes depends on its parameters, gradients and states as
 templates, on its options, and on numbers that are inputs of its kernels: the same that a jitted
 function depends on. These numbers are computed anew for each step.
+
+Gradients of losses that are other graphs each time (of another size, of another course) would make
+each step another program. After a few of them gradients are computed first where they are not
+known, and the step, which reads their memory, is one that is.
 """
 from __future__ import annotations
 
@@ -48,10 +52,9 @@ from lazyten.support.errors import LazytenError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
-
 KINDS = 6
-"""So many steps of an optimizer are recorded, each of gradients that are other graphs than before,
-until further ones are taken apart from these: a step is then one program whatever the loss was."""
+"""So many steps of an optimizer are recorded, for gradients that are other graphs each time, until
+further ones are taken apart from gradients."""
 
 
 class Repeatable(Owner, Protocol):

@@ -1,4 +1,4 @@
-"""Containers that a jitted function reads: what they hold is noticed, whatever changes it, and whenever."""
+"""Containers that a jitted function reads: what they hold is noticed, whatever changes it."""
 from __future__ import annotations
 
 import collections

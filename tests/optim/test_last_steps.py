@@ -291,7 +291,7 @@ def test_steps_of_batches_of_several_lengths_are_recorded_once(
 
 
 def _changing(count: int) -> list[Any]:
-    """What parameters were in steps whose losses are other graphs each time, and the loss in some."""
+    """Parameters after steps whose losses are other graphs each time, and the loss of some."""
     model, rng = lt.nn.Linear(3, 2), np.random.default_rng(3)
     with lt.no_grad():
         for p in model.parameters():

@@ -24,7 +24,7 @@ class Contents:
         self._holders: list[Any] = []
         self._partials: list[partial[Any]] = []
         self._seen: dict[int, object] = {}  # which are kept, so that no other gets the id of one
-        self.is_known = all([self._walk(value) for value in values])
+        self.is_known = all(map(self._walk, values))
         self._sizes = self._lengths()
         self._items = self._held()
 

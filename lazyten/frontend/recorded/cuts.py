@@ -106,8 +106,8 @@ def with_places(x: Any, index: Any) -> Any:
 
 def with_tensors(x: Any, index: Any) -> Any:
     """An index with tensors in the place of arrays, lists and ranges of whole numbers, as indexing
-    makes them anyway: what is looked up holds for any numbers in them. Those that are not inside are an
-    error of indexing's, which has them as they are."""
+    makes them anyway: what is looked up holds for any numbers in them. Those that are not inside
+    are an error of indexing's, which has them as they are."""
     if x.__class__ is not handle.results:
         return index
     if index.__class__ is not tuple:
