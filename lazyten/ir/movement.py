@@ -144,3 +144,19 @@ def chained(moves: Moves, shape: Shape, op: Op, arg: Any, joins: bool = True) ->
             out_shape(op, now, arg)  # is it one?
             return moves[:-1] if is_noop(op, before, joined) else (*moves[:-1], (op, joined))
     return (*moves, (op, arg))
+
+
+def in_a_row(shape: Shape, moves: Moves) -> tuple[int, int] | None:
+    """Where the elements begin that an index of numbers and slices shows, and how many they are, if
+    they are in a row in memory; None for other moves, too."""
+    if not moves or moves[0][0] is not Op.SHRINK or len(moves) > 2 \
+            or moves[-1][0] is not (Op.SHRINK, Op.RESHAPE)[len(moves) - 1]:
+        return None
+    first, size, stride, is_part = 0, 1, 1, False
+    for (start, stop), n in zip(reversed(moves[0][1]), reversed(shape), strict=True):
+        count = stop - start
+        if is_part and count != 1:
+            return None
+        is_part = is_part or count != n
+        first, size, stride = first + start * stride, size * count, stride * n
+    return first, size

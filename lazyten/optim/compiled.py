@@ -70,13 +70,14 @@ class CompiledOptimizer(Optimizer):
         self._rate_places: list[int] = []
         self._known_options: tuple[list[Any], Any] = [], None
         self._steps: Remembered[Step] = Remembered(STEPS, WRITES)
+        self._recorded = 0
         self._last: Last | None = None
         self._varying: frozenset[Place] = frozenset()
 
     def __getstate__(self) -> dict[str, Any]:
         left_out = {"_scalars", "_traced_scalars", "_skipped", "_written", "_before", "_counted",
-                    "_ages", "_steps", "_last", "_options", "_checked", "_known_options",
-                    "_varying", "_rate_places"}
+                    "_ages", "_steps", "_recorded", "_last", "_options", "_checked",
+                    "_known_options", "_varying", "_rate_places"}
         return {k: v for k, v in super().__getstate__().items() if k not in left_out}
 
     @property

@@ -63,12 +63,13 @@ class Step:
 
 class About(NamedTuple):
     """What a step is about: states, the frame that knows all, what it writes, and what else is to
-    be computed."""
+    be computed. is_apart: whether gradients were computed before it."""
 
     states: Sequence[State]
     frame: Frame
     written: Mapping[Storage, Node]
     asked: Sequence[Storage]
+    is_apart: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -4,6 +4,10 @@ frontend/recorded/).
 What a step of a CompiledOptimizer writes depends on its parameters, gradients and states as
 templates, on its options, and on numbers that are inputs of its kernels: the same that a jitted
 function depends on. These numbers are computed anew for each step.
+
+Gradients of losses that are other graphs each time (of another size, of another course) would make
+each step another program. After a few of them gradients are computed first where they are not
+known, and the step, which reads their memory, is one that is.
 """
 from __future__ import annotations
 
@@ -48,6 +52,10 @@ from lazyten.support.errors import LazytenError
 from lazyten.support.grad_mode import no_grad
 from lazyten.support.remembered import Remembered
 
+KINDS = 6
+"""So many steps of an optimizer are recorded, for gradients that are other graphs each time, until
+further ones are taken apart from gradients."""
+
 
 class Repeatable(Owner, Protocol):
     """What this needs to know of an optimizer (`CompiledOptimizer`)."""
@@ -55,6 +63,7 @@ class Repeatable(Owner, Protocol):
     defaults: Group
     param_groups: list[Group]
     _steps: Remembered[Step]
+    _recorded: int
     _last: Last | None
     _checked: list[Any]
     _known_options: tuple[list[Any], Hashable]
@@ -95,7 +104,8 @@ def step(optimizer: Repeatable) -> bool:
         return False
     frame, last = about.frame, optimizer._last
     frame.recorded += 1
-    frame_runs.note_step(frame)
+    if not about.is_apart:
+        frame_runs.note_step(frame)
     try:
         frame_runs.write(frame, about.written, about.asked, UNMARKED if last is None else last.mark)
     except LazytenError:
@@ -105,8 +115,9 @@ def step(optimizer: Repeatable) -> bool:
     return True
 
 
-def _looked_up(optimizer: Repeatable) -> About | None:
-    """A step that was taken before, or that is recorded now."""
+def _looked_up(optimizer: Repeatable, is_apart: bool = False) -> About | None:
+    """A step that was taken before, or that is recorded now. is_apart: whether the gradients are in
+    memory already."""
     parts = _parts(optimizer)
     if not parts:
         return None
@@ -126,6 +137,9 @@ def _looked_up(optimizer: Repeatable) -> About | None:
         return None
     key = (tuple(values), tuple(others), tuple(condition), place, options)
     known = optimizer._steps.get(key)
+    if known is None and not is_apart and optimizer._recorded >= KINDS \
+            and _compute_apart(frame, given[1::2]):
+        return _looked_up(optimizer, is_apart=True)
     writes = None
     if known is not None and all(map(_is_same, known.states, states)):
         writes = again(known, frame)
@@ -139,7 +153,16 @@ def _looked_up(optimizer: Repeatable) -> About | None:
         return None
     storages = [x._storage for x in operands]
     return About(states, frame, {storages[n]: template for n, template in writes},
-                 [s for s in storages if s.__class__ is Deferred])
+                 [s for s in storages if s.__class__ is Deferred], is_apart)
+
+
+def _compute_apart(frame: Frame, grads: Sequence[Tensor]) -> bool:
+    """Compute gradients before the step that reads them; False if none is pending."""
+    pending = [s for s in [g._storage for g in grads] if s._frame is frame]
+    if pending:
+        frame_runs.note_step(frame)
+        frame_runs.compute(frame, pending)
+    return bool(pending)
 
 
 def _is_same(state: State, another: State) -> bool:
@@ -278,6 +301,7 @@ def _record(optimizer: Repeatable, parts: Sequence[Part], operands: Sequence[Ten
                 [(w.operand, w.template) for w in writes])
     if is_clean:
         optimizer._steps.add(key, made, len(made.writes))
+        optimizer._recorded += 1
     return made.writes
 
 

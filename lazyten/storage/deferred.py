@@ -241,9 +241,9 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
     found = template_in(storage, frame)
     if found is not None or storage.__class__ is not Storage or storage.keeps_graph:
         return found
-    last = storage._template
-    if last is not None and known_again(storage, frame, last):
-        return last
+    found = known_again(storage, frame)
+    if found is not None:
+        return found
     if storage.shared is not None:  # its memory may be another the next time
         storage.refresh()
         buffer = storage.buffer
@@ -263,27 +263,27 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
     return template if know(storage, frame, node, template) else None
 
 
-def known_again(storage: Storage, frame: Frame, template: Node) -> bool:
-    """Make what is simply in memory, and was, known by the template that it had in the step before,
-    if it is the next that a frame reads, as then."""
+def known_again(storage: Storage, frame: Frame) -> Node | None:
+    """Make what is simply in memory known by the template of the next source of a frame, if there
+    was one of its shape and type in the step before; gives that template."""
     sources, before = frame.sources, frame._before
     number = len(sources)
-    if storage.__class__ is not Storage or storage.keeps_graph or storage.shared is not None \
-            or storage.was_freed or storage.retaining or storage.device != frame.device \
-            or number >= len(before) or before[number] is not template or frame._found_in_graphs:
-        return False
-    node = storage._node
+    if number >= len(before) or storage.__class__ is not Storage or storage.keeps_graph \
+            or storage.shared is not None or storage.was_freed or storage.retaining \
+            or storage.device != frame.device or frame._found_in_graphs:
+        return None
+    template, node = before[number], storage._node
     flat = node.src[0] if node.op is _SHAPED else node
     buffer = flat.arg
     if flat.op is not _FLAT or node.shape != template.shape \
             or not isinstance(buffer, Buffer) or template.dtype is not buffer.dtype:
-        return False
+        return None
     sources.append(buffer)
     with changing:
         if storage.__class__ is not Storage or storage._node is not node:
-            return False
+            return None
         earlier = storage._template
         storage._template = template
         storage._mark = frame.mark
     del earlier
-    return True
+    return template

@@ -70,12 +70,15 @@ class Buffer:
         executor(self.device).copy_out(out, self.handle)
         return out
 
-    def first(self) -> Scalar | None:
-        """The first element as a Python number, where that is read without NumPy; else None."""
-        unpack = _UNPACK.get(self.dtype)
-        found = None if unpack is None or not self.size else \
-            executor(self.device).peek(self.handle, self.dtype.itemsize)
-        return None if unpack is None or found is None else unpack(found)[0]
+    def element(self, number: int) -> Scalar | None:
+        """An element as a Python number, where that is read without NumPy; else None."""
+        unpack, runtime = _UNPACK.get(self.dtype), executor(self.device)
+        if unpack is None or number >= self.size or number and not runtime.has_offsets:
+            return None
+        nbytes = self.dtype.itemsize
+        place = runtime.with_offset(self.handle, number * nbytes) if number else self.handle
+        found = runtime.peek(place, nbytes)
+        return None if found is None else unpack(found)[0]
 
     def view(self) -> np.ndarray[Any, Any] | None:
         """The contents themselves, flat, as stored, to be read while this object lives; None where

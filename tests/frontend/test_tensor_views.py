@@ -531,3 +531,23 @@ def test_an_axis_without_elements_has_as_many_chunks_as_asked_for() -> None:
 @pytest.mark.parametrize("none", ([], (), range(0), range(3, 3)))
 def test_an_index_of_no_places_gives_no_elements(none: Any) -> None:
     assert lt.arange(6).reshape(3, 2)[none, 1].shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "bool", "float16",
+                                   "bfloat16"])
+def test_a_number_is_read_where_a_view_of_one_element_begins(dtype: str, device: str) -> None:
+    whole = np.arange(24).reshape(2, 3, 4)
+    x = lt.tensor(whole % 2 if dtype == "bool" else whole, dtype=getattr(lt, dtype), device=device)
+    values = x.numpy()
+    for index in np.ndindex(2, 3, 4):
+        i, j, k = index
+        expected = values[index].item()
+        views = [x[index], x[i][j][k], x[i:i + 1, j, k:k + 1], x.permute(2, 0, 1)[k, i, j],
+                 x.flip(0)[1 - i, j, k]]
+        if j:
+            views.append(x[i, 1:][j - 1, k])
+        if j % 2 == 0:
+            views.append(x[:, ::2][i, j // 2, k])
+        assert [view.item() for view in views] == [expected] * len(views)
+    with pytest.raises(lt.ShapeError, match="2 elements"):
+        x[0, 0, 1:3].item()

@@ -290,6 +290,64 @@ def test_steps_of_batches_of_several_lengths_are_recorded_once(
     assert not recorded
 
 
+def _changing(count: int) -> list[Any]:
+    """Parameters after steps whose losses are other graphs each time, and the loss of some."""
+    model, rng = lt.nn.Linear(3, 2), np.random.default_rng(3)
+    with lt.no_grad():
+        for p in model.parameters():
+            p.copy_(lt.tensor(rng.normal(size=p.shape), dtype=lt.float32))
+    optimizer, seen = lt.optim.Adam(model.parameters(), lr=0.1), list[Any]()
+    for step in range(count):
+        x = lt.tensor(rng.normal(size=(step + 1, 3)), dtype=lt.float32)
+        if step % 5 or not step:
+            optimizer.zero_grad()  # else gradients are added to those before
+        loss = model(x).square().mean()
+        loss.backward()
+        if step % 4 == 1:
+            seen.append(loss.item())
+        if step % 3 == 1:
+            lt.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        seen.append([p.detach().numpy().tolist() for p in model.parameters()])
+    return seen
+
+
+def test_steps_of_losses_that_are_other_graphs_each_time_do_what_they_do_without() -> None:
+    with anew():
+        expected = _changing(24)
+    assert_alike(_changing(24), expected, rel=1e-5, abs=1e-6)
+
+
+def test_steps_of_losses_that_are_other_graphs_each_time_are_recorded_a_few_times(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, recorded = recorded_step._record, list[object]()
+
+    def record(*args: Any) -> Any:
+        recorded.append(args)
+        return taken(*args)
+    monkeypatch.setattr(recorded_step, "_record", record)
+    _changing(24)
+    assert len(recorded) <= recorded_step.KINDS + 2
+
+
+def test_a_step_apart_from_gradients_that_cannot_be_computed_leaves_all_as_it_was() -> None:
+    w = lt.nn.Parameter(lt.ones(4, 2))
+    optimizer = lt.optim.Adam([w], lr=0.1)
+    for step in range(recorded_step.KINDS + 3):
+        optimizer.zero_grad()
+        lt.nn.functional.embedding(lt.arange(step % 3 + 1), w * (step + 1)).sum().backward()
+        optimizer.step()
+    before, states = w.tolist(), [dict(state) for state in optimizer.state.values()]
+    optimizer.zero_grad()
+    loss = lt.nn.functional.embedding(lt.tensor([1, 2, 7, 0, 0, 0, 0]), w * 99).sum()
+    with pytest.raises(lt.LazytenError):
+        loss.backward()
+        optimizer.step()
+    assert w.tolist() == before
+    assert [dict(state)["step"] for state in optimizer.state.values()] == [
+        state["step"] for state in states]
+
+
 SCALED: dict[str, Callable[[Any], Any]] = {
     **{name: maker for name, maker in MAKERS.items() if name != "some momentum"},
     "Adagrad": lambda ps: lt.optim.Adagrad(ps, lr=0.1),

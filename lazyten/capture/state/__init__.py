@@ -7,6 +7,7 @@ Files, in reading order:
 
 - places.py: Where Python keeps what a name means: an object's dict, a module's globals, a cell; and
   when that means the same again.
+- contents.py: What containers hold, compared by identity.
 - opaque.py: What cannot be compared between calls: objects whose state Python does not show.
 - surroundings.py: What a function can reach by name: its variables, those of the user's functions
   that it calls, and attributes of what it gets.

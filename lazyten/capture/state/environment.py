@@ -12,6 +12,7 @@ from operator import attrgetter, is_, itemgetter
 from types import CellType, FunctionType
 from typing import Any
 
+from lazyten.capture.state.contents import Contents
 from lazyten.capture.state.places import MISSING, Change, Place, Same, snapshot
 from lazyten.capture.state.surroundings import NOT_READ, Surroundings
 from lazyten.frontend.tensor import Tensor
@@ -60,6 +61,7 @@ class _ByIdentity:
         may be told of."""
         self.without = [below for below in whole if not below]  # most tables of most layers
         self.whole = [below for below in whole if below]
+        self.sizes = [*map(len, self.whole)]
         self.names = [*chain.from_iterable(self.whole)]
         self.views = [below.values() for below in self.whole]
         self.values = [*chain.from_iterable(self.views)]
@@ -98,8 +100,10 @@ class _ByIdentity:
         """Whether they are."""
         if self.without and any(self.without):
             return False
-        if self.whole and not ([*chain.from_iterable(self.whole)] == self.names and all(
-                map(is_, chain.from_iterable(self.views), self.values))):
+        if self.whole and not (
+                [*map(len, self.whole)] == self.sizes
+                and [*chain.from_iterable(self.whole)] == self.names
+                and all(map(is_, chain.from_iterable(self.views), self.values))):
             return False
         if not self.held and not self.empty:
             return True
@@ -111,6 +115,27 @@ class _ByIdentity:
             return False
         return all(map(is_, found, self.held)) and not (
             self.empty and any(place.look() is not MISSING for place in self.empty))
+
+
+class _OfContainers:
+    """Names of containers. They mean the same as long as they are the same objects, and hold the
+    same ones; else each is compared."""
+
+    def __init__(self, watched: Sequence[_Watched]) -> None:
+        self._watched = watched
+        self._names: _ByIdentity | None = None
+        self._contents = Contents(())
+
+    def still_hold(self) -> bool:
+        """Whether they mean what they meant."""
+        if self._names is not None and self._names.still_holds() and self._contents.still_hold():
+            return True
+        if _changed_in(self._watched) is not None:
+            return False
+        now = [replace(w, value=w.place.look()) for w in self._watched]
+        self._contents = Contents([w.value for w in now])
+        self._names = _ByIdentity(now, ()) if self._contents.is_known else None
+        return True
 
 
 class Environment:
@@ -131,7 +156,12 @@ class Environment:
         plain = [w for w in self.watched if w.is_plain]
         whole = [below for below, _ in self.sizes]
         self._by_identity = _ByIdentity(plain, whole, self._general.keys())
-        self._deep = [w for w in self.watched if not w.is_plain]
+        held: list[_Watched] = []
+        self._by_value: list[_Watched] = []
+        for w in self.watched:
+            if not w.is_plain:
+                (held if Contents([w.value]).is_known else self._by_value).append(w)
+        self._of_containers = _OfContainers(held) if held else None
 
     @property
     def tells_apart(self) -> bool:
@@ -147,7 +177,8 @@ class Environment:
     def has_changed(self) -> bool:
         """Whether some name means something else now."""
         if self._by_identity.still_holds():
-            return bool(self._deep) and _changed_in(self._deep) is not None
+            return self._of_containers is not None and not self._of_containers.still_hold() \
+                or bool(self._by_value) and _changed_in(self._by_value) is not None
         return self.changed() is not None
 
     def changed(self) -> _Watched | None:

@@ -15,6 +15,7 @@ from lazyten.frontend.core.handle import Handle
 from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import Scalar
+from lazyten.ir.movement import in_a_row
 from lazyten.ir.node import Shape
 from lazyten.storage import tracing
 from lazyten.storage.device import executor
@@ -82,7 +83,8 @@ class Values(Handle[Tensor]):
     def _first(self) -> Scalar | None:
         """The only element, where that can be read from memory at once; else None."""
         storage = self._storage
-        if self._moves or math.prod(storage.shape) != 1:
+        row = in_a_row(storage.shape, self._moves) if self._moves else (0, math.prod(storage.shape))
+        if row is None or row[1] != 1:
             return None
         if tracing.active is not None:
             tracing.refuse(*READING)
@@ -92,7 +94,7 @@ class Values(Handle[Tensor]):
         if tracing.active is not None:
             tracing.touched(storage)
         buffer = storage.buffer
-        return buffer.first() if isinstance(buffer, Buffer) else None
+        return buffer.element(row[0]) if isinstance(buffer, Buffer) else None
 
     def __bool__(self) -> bool:
         if self.numel() != 1:

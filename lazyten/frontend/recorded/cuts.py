@@ -105,9 +105,9 @@ def with_places(x: Any, index: Any) -> Any:
 
 
 def with_tensors(x: Any, index: Any) -> Any:
-    """An index with tensors in the place of arrays, and lists, of whole numbers, as indexing makes
-    them anyway: what is looked up holds for any numbers in them. Those that are not inside are an
-    error of indexing's, which has them as they are."""
+    """An index with tensors in the place of arrays, lists and ranges of whole numbers, as indexing
+    makes them anyway: what is looked up holds for any numbers in them. Those that are not inside
+    are an error of indexing's, which has them as they are."""
     if x.__class__ is not handle.results:
         return index
     if index.__class__ is not tuple:
@@ -123,7 +123,9 @@ def _is_of_one_axis(entry: Any) -> bool:
 
 
 def _is_list(entry: Any) -> bool:
-    return entry.__class__ is list and {*map(type, entry)} == {int}
+    """Whether an entry is a list or a range of whole numbers."""
+    return entry.__class__ is list and {*map(type, entry)} == {int} \
+        or entry.__class__ is range and len(entry) > 0
 
 
 def _as_tensor(x: Any, entry: Any, axis: int) -> Any:

@@ -223,11 +223,10 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
     storage, lineage, value = x._storage, x._lineage, x._value
     if value.__class__ is Value and value.is_memory and lineage is None \
-            and value.moves is x._moves and storage._mark is not frame.mark \
-            and known_again(storage, frame, value.template) and (
-                value.leaf_number is None if storage.leaf_id is None else
-                value.leaf_number == frame.leaf_number(storage.leaf_id)):
-        return value
+            and value.moves is x._moves and storage._mark is not frame.mark:
+        template = known_again(storage, frame)
+        if template is not None:
+            return _in_memory(x, value, template, frame)
     if value.__class__ is Cut:
         value = x._value = value.met(x)
     if value.__class__ is Region:
@@ -261,6 +260,17 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     x._moves = found.moves
     if value.__class__ is not Region:
         x._value = found
+    return found
+
+
+def _in_memory(x: Handle[Any], value: Value, template: Node, frame: Frame) -> Value:
+    """What a tensor is in a frame that reads its memory as `template`, and was `value` before."""
+    leaf_id = x._storage.leaf_id
+    number = None if leaf_id is None else frame.leaf_number(leaf_id)
+    if value.template is template and value.leaf_number == number:
+        return value
+    found = x._value = interned(template, value.moves, False, number, False, False)
+    x._moves = found.moves
     return found
 
 

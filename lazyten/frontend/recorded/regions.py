@@ -15,8 +15,8 @@ import numpy as np
 from lazyten.execution import frame_runs, realization
 from lazyten.frontend.core.handle import Handle
 from lazyten.ir.dtype import int64
-from lazyten.ir.movement import Moves
-from lazyten.ir.node import Node, Shape, iota, reshape, scatter, unshaped
+from lazyten.ir.movement import in_a_row
+from lazyten.ir.node import Node, iota, reshape, scatter, unshaped
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage.deferred import Deferred, defer, known_template
@@ -123,7 +123,7 @@ def can_be_put(x: Handle[Any]) -> bool:
     is simply in memory, and in a row, or few."""
     if in_memory(x) is None:
         return False
-    if _in_a_row(x._storage.shape, x._moves) is not None:
+    if in_a_row(x._storage.shape, x._moves) is not None:
         return True
     view = x._tracker.single
     return view is not None and view.mask is None and EACH_ONCE.issuperset(
@@ -145,7 +145,7 @@ def put(frame: Frame, x: Handle[Any], template: Node) -> None:
 def _places(frame: Frame, x: Handle[Any]) -> Node:
     """Where the elements of a region are in memory, which is a source: the first, if they are in a
     row, or all."""
-    row = _in_a_row(x._storage.shape, x._moves)
+    row = in_a_row(x._storage.shape, x._moves)
     if row is not None:
         first, size = row
         place = frame.source(Buffer.from_numpy(np.asarray([first]), int64, frame.device), (1,))
@@ -174,7 +174,7 @@ def in_memory(x: Handle[Any]) -> Buffer | None:
 def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
     """The part of memory that has the elements of a view, or a copy where they are few, but not in
     a row, or where no kernel may begin; None where it takes a kernel to copy them."""
-    row = _in_a_row(x._storage.shape, x._moves)
+    row = in_a_row(x._storage.shape, x._moves)
     piece = None if row is None else _piece(whole, *row)
     if piece is not None:
         return piece
@@ -193,22 +193,6 @@ def elements(x: Handle[Any], whole: Buffer) -> Buffer | None:
             return piece
     return Buffer.from_numpy(shown, whole.dtype, whole.device) \
         if 0 < shown.nbytes <= FEW_BYTES else None
-
-
-def _in_a_row(shape: Shape, moves: Moves) -> tuple[int, int] | None:
-    """Where the elements begin that an index of numbers and slices shows, and how many they are, if
-    they are in a row in memory; None for other moves, too."""
-    if not moves or moves[0][0] is not Op.SHRINK or len(moves) > 2 \
-            or moves[-1][0] is not (Op.SHRINK, Op.RESHAPE)[len(moves) - 1]:
-        return None
-    first, size, stride, is_part = 0, 1, 1, False
-    for (start, stop), n in zip(reversed(moves[0][1]), reversed(shape), strict=True):
-        count = stop - start
-        if is_part and count != 1:
-            return None
-        is_part = is_part or count != n
-        first, size, stride = first + start * stride, size * count, stride * n
-    return first, size
 
 
 def _address(array: np.ndarray[Any, Any]) -> int:
