@@ -240,6 +240,10 @@ class Access:
         squares = -(-run // count)
         return squares * _square_units(count, lanes, self.units, self.is_store) / run + missed
 
+    def least_units(self, lanes: int, missed: float) -> float:
+        """At least as many, whatever the register tile: of a store 2 rows may take turns."""
+        return self.units + (1.0 if self.is_store else math.log2(lanes) + missed)
+
     def run(self, r: Node, lanes: int, copies: Iterable[tuple[Node, int]]) -> int:
         """How many neighbours a register tile holds of each of the lanes, which are far steps of
         `r`; 0 for too few."""

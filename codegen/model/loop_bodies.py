@@ -151,7 +151,7 @@ class VectorTerm:
 
     def least_units(self, uses: int) -> float:
         """No copies of ranges make a use cheaper."""
-        best = sum(min(direct, access.units + math.log2(self.lanes) + missed * (not access.is_store),
+        best = sum(min(direct, access.least_units(self.lanes, missed),
                        access.units + access.packing / uses)
                    for access, direct, missed in self.far)
         best -= self.paired if self.pairs else 0.0
