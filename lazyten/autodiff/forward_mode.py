@@ -66,7 +66,11 @@ def _scan(node: Node, found: Mapping[Node, Node]) -> Node | None:
 
 
 def _custom(node: Node, found: Mapping[Node, Node]) -> Node | None:
-    """The rule gives cotangents, linear in the output's; their vjp for that is the transpose."""
+    """By the rule's own tangent, if it has one. Else it gives cotangents, linear in the output's;
+    their vjp for that is the transpose."""
+    push = getattr(node.arg, "pushed_forward", None)
+    if push is not None:
+        return push([found.get(s) for s in node.src[1:]], node)  # type: ignore[no-any-return]
     cotangent, flat = unknown(node.shape, node.dtype)
     parts = zip(custom_cotangents(node, cotangent), node.src[1:], strict=True)
     pairs = [(part, found[s]) for part, s in parts if part is not None and s in found]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
 
+from lazyten.autodiff.arithmetic import add
 from lazyten.ir.dtype import DType, promote
 from lazyten.ir.movement import Shape
 from lazyten.ir.node import Node, cast, const, make, move, reshape
@@ -45,6 +46,24 @@ def apart(cotangent: Node, kinds: Sequence[Kind]) -> list[Node | None]:
             for x, (shape, dtype) in zip(found, kinds, strict=True)]
 
 
+def together(tangents: Sequence[Node | None], kinds: Sequence[Kind], node: Node) -> Node:
+    """The tangent of the node that values of these kinds hang on (of the value itself, if it is
+    one), from theirs: side by side, with zeros for None."""
+    total = const(0, node.dtype, node.shape)
+    if len(kinds) == 1:
+        return total if tangents[0] is None else tangents[0]
+    for tangent, start in zip(tangents, _laid_out(kinds)[1], strict=False):
+        if tangent is not None:
+            total = add(total, _beside(tangent, node, start))
+    return total
+
+
+def _beside(part: Node, sides: Node, start: int) -> Node:
+    """A value among zeros, as `sides` has all of them."""
+    flat = cast(reshape(part, (part.numel,)), sides.dtype)
+    return move(Op.PAD, flat, ((start, sides.numel - start - part.numel),))
+
+
 def _laid_out(kinds: Sequence[Kind]) -> tuple[DType, list[int]]:
     """The type of what has all cotangents side by side, where each starts, and the end. One element
     more follows there, so that each of them is padded, and is known by that."""
@@ -66,10 +85,7 @@ class _Side:
         return self.name
 
     def __call__(self, g: Node, node: Node) -> tuple[Node]:
-        sides = node.src[1]
-        flat = cast(reshape(g, (g.numel,)), sides.dtype)
-        after = sides.numel - self.start - g.numel
-        return (move(Op.PAD, flat, ((self.start, after),)),)
+        return (_beside(g, node.src[1], self.start),)
 
 
 def _pieces(cotangent: Node, starts: Sequence[int]) -> list[Node | None] | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from weakref import ref
 
 from lazyten.autodiff import hooks
-from lazyten.autodiff.joint_gradients import apart, jointly
+from lazyten.autodiff.joint_gradients import apart, jointly, together
 from lazyten.autograd.for_examples import by_batches, by_its_rule, examples_of
 from lazyten.autograd.function_context import FunctionContext, Outputs, WholeContext, shown
 from lazyten.frontend.complexes.tensors import ComplexTensor, joined
@@ -60,7 +60,8 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        """What PyTorch asks in forward mode; here that goes by backward(), so nobody asks it."""
+        """A tangent of each output, for one of each argument: zeros for a tensor that has none,
+        None for what is no tensor. Without it forward mode goes by backward()."""
         raise NotWrittenError("a Function without jvp(): forward mode goes by backward() here, so "
                               "nothing has to call it")
 
@@ -242,6 +243,50 @@ class _Rule:
         if not (self.function.vmap or self.function.takes_batches):
             return None
         return lambda examples, size: level("vmap", size, examples=examples)
+
+    @property
+    def pushed_forward(self) -> Any:
+        """What forward mode asks for the tangent of all outputs side by side, if there is a jvp().
+        """
+        return None if self.function.jvp is Function.jvp else self._tangents
+
+    def _tangents(self, tangents: Sequence[Node | None], node: Node) -> Node:
+        """What jvp() gives for these tangents of the inputs."""
+        known = iter(tangents)
+        given: list[Tensor | None] = []
+        for kind in self.takes:
+            part = None if kind is None else next(known)
+            if kind is None or part is None and not self.ctx._materialize:
+                given.append(None)
+                continue
+            x = Tensor._of(const(0, kind.dtype, kind.shape), kind.device) if part is None \
+                else Tensor._gradient(part, kind.device)
+            given.append(shown(x, kind.is_complex))
+        flows = any(t.requires_grad for t in given if t is not None)
+        with set_grad_enabled(flows), self.ctx._going_forward():
+            result = self.function.jvp(self.ctx, *given)
+        parts = list(result) if isinstance(result, tuple) else [result]
+        if len(parts) != len(self.kinds):
+            raise GradientError(f"{self.__name__}.jvp gave {len(parts)} tangents for "
+                                f"{len(self.kinds)} outputs; give one for each, None where there "
+                                f"is none")
+        wanted = [(part, kind) for number in self.wanted
+                  if (kind := self.kinds[number]) for part in [parts[number]]]
+        nodes = [None if part is None else self._fitting(part, kind).node for part, kind in wanted]
+        return together(nodes, [(kind.shape, kind.dtype) for _, kind in wanted], node)
+
+    def _fitting(self, part: Any, kind: _Kind) -> Tensor:
+        """A tangent as its output is, grown to its shape. GradientError for others."""
+        if isinstance(part, Tensor) and kind.is_complex:
+            part = _pairs_of(part)
+        if not isinstance(part, Tensor) or not part.dtype.is_float \
+                or not _grown(part.shape, kind.shape) or part.device != kind.device:
+            what = f"{part.dtype.name} {part.shape} on '{part.device}'" \
+                if isinstance(part, Tensor) else repr(part)
+            raise GradientError(f"{self.__name__}.jvp gave {what} for an output of "
+                                f"{kind.dtype.name} {kind.shape} on '{kind.device}'; a tangent has "
+                                f"its output's shape, type and device")
+        return part.to(dtype=kind.dtype).expand(kind.shape)
 
     def leave(self, frame: Frame) -> None:
         """It is asked for over real memory from now on."""

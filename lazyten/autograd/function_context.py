@@ -5,7 +5,8 @@ backward() asks for them, whose gradients flow as they did then.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -74,6 +75,7 @@ class FunctionContext:
         self._before = here.current
         self._saved: list[_Saved | None] = []
         self._packed: list[saving.Packed | None] | None = None
+        self._forward: tuple[Branch | None, list[_Saved | None]] | None = None
         self._structure: Branch | None = None
         self._without_gradient: set[int] = set()
         self._dirty: set[int] = set()
@@ -98,8 +100,29 @@ class FunctionContext:
             for t in parts]
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """What PyTorch's jvp() asks for; here forward mode goes by backward(), so nothing is kept.
+        """Keep tensors for jvp(), which `saved_tensors` has there in place of those for backward().
         """
+        parts, structure = flatten(tensors)
+        self._forward = structure, [None if t is None else self._kept(t) for t in parts]
+
+    @property
+    def saved_for_forward(self) -> tuple[Tensor | None, ...] | None:
+        """What save_for_forward() was given; None if it was not called."""
+        if self._forward is None:
+            return None
+        with self._going_forward():
+            return self.saved_tensors
+
+    @contextmanager
+    def _going_forward(self) -> Iterator[None]:
+        """Within this block saved_tensors are those for jvp(), if there are any."""
+        before = self._structure, self._saved, self._packed
+        if self._forward is not None:
+            self._structure, self._saved, self._packed = *self._forward, None
+        try:
+            yield
+        finally:
+            self._structure, self._saved, self._packed = before
 
     def _go_on(self) -> None:
         """Record in the frame that knows the inputs, if forward() has looked at a value, and what
@@ -168,8 +191,12 @@ class FunctionContext:
         if self._frame is None:
             return
         self._frame = None
-        self._saved = [s and s._replace(node=frame.real(s.node) if s.is_template else s.node,
-                                        is_template=False) for s in self._saved]
+        def real(saved: list[_Saved | None]) -> list[_Saved | None]:
+            return [s and s._replace(node=frame.real(s.node) if s.is_template else s.node,
+                                     is_template=False) for s in saved]
+
+        self._saved = real(self._saved)
+        self._forward = self._forward and (self._forward[0], real(self._forward[1]))
         self._outputs = self._outputs and self._outputs.over(frame)
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:

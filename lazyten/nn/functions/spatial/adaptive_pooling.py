@@ -8,8 +8,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, cast, iota, reshape
@@ -28,9 +26,9 @@ def _windows(input: Tensor, output_size: OutputSize, name: str) -> dict[int, int
     until then vectors are of neighbours, and less is left of the axis that has these."""
     spatial = int(name[-2])
     check_spatial(input, spatial, name)
-    if isinstance(output_size, np.ndarray):
-        output_size = output_size.tolist()
-    given = list(output_size) if isinstance(output_size, Sequence) else [output_size] * spatial
+    sized: Any = output_size
+    sized = sized.tolist() if hasattr(sized, "tolist") else sized
+    given = list(sized) if isinstance(sized, Sequence) else [sized] * spatial
     if len(given) != spatial:
         raise ArgumentError(f"{name}: output_size {output_size} needs one number, or {spatial}, "
                             f"one for each spatial axis")
