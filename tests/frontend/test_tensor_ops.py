@@ -259,6 +259,26 @@ def test_where_clamp_and_masked_fill_match_numpy(device: str) -> None:
     assert np.isnan(x.clamp(float("nan")).numpy()).all()
 
 
+@pytest.mark.parametrize(("dtype", "outside", "inside", "kind"), [
+    (lt.int8, 128, 127, lt.int64), (lt.int8, -129, -128, lt.int16), (lt.int8, 200, 7, lt.uint8),
+    (lt.uint8, 256, 255, lt.int32), (lt.uint8, -256, 0, lt.int64),
+    (lt.int64, 1 << 63, (1 << 63) - 1, lt.uint64)], ids=str)
+def test_elements_are_set_to_integers_that_fit(dtype: lt.DType, outside: int, inside: int,
+                                               kind: lt.DType, device: str) -> None:
+    """They were what is left of a wider integer."""
+    x = lt.zeros(3, dtype=dtype, device=device)
+    mask, at = x == 0, lt.tensor([1], device=device)
+
+    def assigned(number: lt.Tensor) -> lt.Tensor:
+        y = x.clone()
+        y[mask] = number
+        return y
+    for fill in (lambda n: x.masked_fill(mask, n), lambda n: x.index_fill(0, at, n), assigned):
+        assert fill(lt.full((), inside, dtype=kind, device=device))[1].item() == inside
+        with pytest.raises(lt.ArgumentError, match=f"the value does not fit in {dtype.name}"):
+            fill(lt.full((), outside, dtype=kind, device=device)).numpy()
+
+
 @pytest.mark.parametrize("source", NUMPY_TYPES, ids=ids)
 def test_conversions_match_numpy_and_saturate_floats(source: dt.DType, device: str) -> None:
     values = edges(source).astype(source.numpy)

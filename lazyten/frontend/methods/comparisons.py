@@ -153,7 +153,8 @@ class ComparisonMethods(TensorCore[Tensor]):
                              f"for example with `mask != 0`")
         shapes.broadcast([self.shape, chosen.shape], "masked_fill")
         number = self._element(value, "masked_fill")
-        node = ew.where(chosen, ew.as_node(node_of(number), self.dtype, ()), self.node)
+        element = ew.fitting(node_of(number), self.dtype, "masked_fill")
+        node = ew.where(chosen, ew.as_node(element, self.dtype, ()), self.node)
         return self._result(node, self, mask, *([number] if isinstance(number, Handle) else []))
 
     masked_fill_ = in_place(masked_fill)

@@ -136,7 +136,8 @@ class GatherMethods(TensorCore[Tensor]):
             hit = index_arrays.added_lines(const(False, dt.bool_, tuple(line)), axis, at, const(
                 True, dt.bool_, tuple(lines)), None, "index_fill")
             hit = hit if x.shape else reshape(hit, ())
-            return ew.where(hit, ew.as_node(element, x.dtype, ()), x)
+            fits = ew.fitting(element, x.dtype, "index_fill")
+            return ew.where(hit, ew.as_node(fits, x.dtype, ()), x)
         return combined(self, "index_fill", filled, chosen, number)
 
     index_fill_ = in_place(index_fill)

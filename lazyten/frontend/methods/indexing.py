@@ -197,7 +197,7 @@ class IndexingMethods(TensorCore[Tensor]):
                 self._check_mask(mask, 0)
                 chosen = reshape(mask.node, mask.shape + (1,) * (self.ndim - mask.ndim))
                 if isinstance(other, Handle):
-                    number: Scalar | Node = cast(reshape(other.node, ()), self.dtype)
+                    number = ew.fitting(reshape(other.node, ()), self.dtype, "assignment")
                 else:
                     number = shapes.as_element(other, self.dtype, "assignment")
                 wide = ew.where(ew.broadcast_to(chosen, self.shape),

@@ -409,6 +409,21 @@ def obeying(x: Node, broken: Node, operation: str, rule: str) -> Node:
     return where(equal(flags, 0), x, 0)
 
 
+def fitting(x: Operand, dtype: DType, operation: str) -> Operand:
+    """What elements of type `dtype` are set to; a ValueRangeError once it is computed, if that is an
+    integer type and an integer tensor has a value that does not fit. As of numbers, -n stands for
+    2**bits - n in an unsigned type that holds n."""
+    if not isinstance(x, Node) or not (dtype.is_int and x.dtype.is_int):
+        return x
+    least = -dtype.max if dtype.kind == "u" else dtype.min
+    outside = [less(x, least)] if x.dtype.min < least else []
+    outside += [less(dtype.max, x)] if x.dtype.max > dtype.max else []
+    for broken in outside:
+        x = obeying(x, broken, operation, f"the value does not fit in {dtype.name}, which is "
+                    f"{dtype.min} to {dtype.max}; use a wider type")
+    return x
+
+
 def padded(x: Node, around: tuple[tuple[int, int], ...], value: Scalar) -> Node:
     """x with (before, after) elements of `value` at each axis."""
     wide = move(Op.PAD, x, around)
