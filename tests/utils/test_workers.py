@@ -200,7 +200,8 @@ def test_a_loader_in_use_may_be_forked() -> None:
 
 
 PROGRAM = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {support!r})
 from worker_programs import Finalizing
 from lazyten.utils.data import DataLoader
