@@ -410,7 +410,7 @@ def obeying(x: Node, broken: Node, operation: str, rule: str) -> Node:
 
 
 def fitting(x: Operand, dtype: DType, operation: str) -> Operand:
-    """What elements of type `dtype` are set to; a ValueRangeError once it is computed, if that is an
+    """What elements of type `dtype` are set to; a ValueRangeError once it is computed if that is an
     integer type and an integer tensor has a value that does not fit. As of numbers, -n stands for
     2**bits - n in an unsigned type that holds n."""
     if not isinstance(x, Node) or not (dtype.is_int and x.dtype.is_int):
