@@ -32,9 +32,9 @@ Files, in reading order:
   replaces.
 
 `linearize`: instructions in structured loops (instructions.py, builder.py); a value is computed
-once, in the outermost loop body its ranges allow. Loads whose lanes are far apart, but whose
-instances in a register tile are neighbours (a transpose), are read along the tile and exchanged
-by shuffles.
+once, in the outermost loop body its ranges allow. Loads and stores whose lanes are far apart, but
+whose instances in a register tile are neighbours (a transpose; what a convolution stores with
+channels as lanes), are read and stored along the tile and exchanged by shuffles.
 
 Loads that may be outside are masked or address what is inside; tests run kernels between pages
 that may not be touched.

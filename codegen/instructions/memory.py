@@ -36,9 +36,9 @@ class Memory(Scopes):
                                    and LEAST_RUN <= across.arg.extent
                                    and node.dtype.itemsize in MASKED):
             count = min(across.arg.extent, lanes)
-            first = min(env[across] // lanes * lanes, across.arg.extent - count)
-            return self._instances_along(node, env | {across: first}, lanes, count)[
-                env[across] - first]
+            first: int = min(env[across] // lanes * lanes, across.arg.extent - count)
+            columns = self._instances_along(node, env | {across: first}, lanes, count)
+            return columns[env[across] - first]
         mask = gate = None
         if len(node.src) == 3:
             self._need(node.src[2])

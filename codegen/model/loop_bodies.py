@@ -78,14 +78,14 @@ class VectorTerm:
     what may be packed or transposed. near: lines a use from the second cache. packable: accesses
     that may be packed, units a use directly and of missing the cache, and how many neighbours share
     a miss. far: accesses whose lanes are far apart but have neighbours along another range, units a
-    use directly, and of missing the cache. lanes: of the vector. tail: (range, extent, lanes) of the reduction's ranges that it
-    depends on. in_lines: accesses of which several iterations of the innermost loop read the same
-    line. apart: of accesses to large arrays the ranges whose steps lie apart. stores: those whose
-    rows may share sets of the first cache, and how many lanes each stores one by one. free: the
-    term's. is_plain: whether `fixed` is all that a use costs, where no range of the reduction has
-    copies. is_even: whether lanes go into each range of the reduction. is_peeled: the body's.
-    pairs: the ranges of the reduction of whose products two may be added by one instruction, for
-    which the term takes `paired` units less a use.
+    use directly, and of missing the cache. lanes: of the vector. tail: (range, extent, lanes) of
+    the reduction's ranges that it depends on. in_lines: accesses of which several iterations of the
+    innermost loop read the same line. apart: of accesses to large arrays the ranges whose steps lie
+    apart. stores: those whose rows may share sets of the first cache, and how many lanes each
+    stores one by one. free: the term's. is_plain: whether `fixed` is all that a use costs, where no
+    range of the reduction has copies. is_even: whether lanes go into each range of the reduction.
+    is_peeled: the body's. pairs: the ranges of the reduction of whose products two may be added by
+    one instruction, for which the term takes `paired` units less a use.
     """
 
     term: Term
@@ -380,8 +380,9 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
     is_plain = is_even and not (packable or far or in_lines or apart or stores
                                 or pairs and saved)
     fixed += NEAR_STREAM_UNITS * near
-    return VectorTerm(term, vector, depths, fixed, near, packable, far, width, tail, in_lines, apart,
-                      stores, term.free, is_plain, is_even, body.is_peeled, pairs, saved)
+    near = 0.0 if vector in body.ranges else near  # what a sum's own lanes read is read ahead
+    return VectorTerm(term, vector, depths, fixed, near, packable, far, width, tail, in_lines,
+                      apart, stores, term.free, is_plain, is_even, body.is_peeled, pairs, saved)
 
 
 def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen,

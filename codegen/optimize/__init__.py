@@ -38,8 +38,9 @@ Before all of them, index_sets.py may cut a nest in parts at constants that a lo
 compared with, as `cat` leaves them: a part reads one piece without masks, where the whole would
 read all pieces for each element. It also cuts off what stands before and behind whole periods of a
 loop that an output's index divides, as that of a diagonal. Parts are functions that one call runs
-after each other, each with decisions of its own. Only machine code has them, where a function more
-is a call more; kernels of given decisions, checked ones, and those of sizes that vary stay whole.
+after each other, each with decisions of its own, and may be cut again along another range. Only
+machine code has them, where a function more is a call more; kernels of given decisions, checked
+ones, and those of sizes that vary stay whole.
 
 After all other decisions optimize may make one loop of the stores 'parallel' (parallel.py), or
 one of two short ones: where the model's estimate is large, all stores have the loop, and little

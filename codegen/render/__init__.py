@@ -24,6 +24,7 @@ Files, in reading order:
 - async_copy.py: How C spells copies from memory to local memory: Copy, Commit and Wait.
 
 `render_llvm`: text, with a table row an op (llvm_ops.py). It needs no optimization pass of LLVM.
+A register tile asks for what it is going to read of large arrays (llvm_loads.py).
 Or `render_c` (c_ops.py) in one of the dialects of C, which are records (dialect.py): OpenCL C,
 the same for compilers made from Clang, plain C for runtimes like examples/lazyten_c, and CUDA
 C++. A target's `language` says which, by name, or is such a record itself, so that another
