@@ -23,7 +23,7 @@ from lazyten.codegen.instructions.scopes import (
 from lazyten.codegen.loops.summation import LEAST_LANES, adds_narrow_products, is_widened
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, consumers, toposort
+from lazyten.ir.node import Node, consumers
 from lazyten.ir.ops import SPECS, Op
 
 LEAST_PAIRED = 8

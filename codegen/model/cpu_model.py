@@ -26,7 +26,7 @@ from lazyten.codegen.model.loop_bodies import (
 )
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
-from lazyten.ir.node import Node, toposort
+from lazyten.ir.node import Node
 from lazyten.ir.ops import ELEMENTWISE, Op
 
 MEMORY_BYTES = 4.0
