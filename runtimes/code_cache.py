@@ -70,7 +70,8 @@ class CodeCache(Kept):
 
     def translate(self, kernels: Mapping[str, Kernel], generate: Generate, compile: Compile,
                   most: int = 1) -> tuple[list[Generated], list[bytes]]:
-        """Text and code of kernels, given by their structure; what is missing is made and kept.
+        """Text and code of kernels, given by what these depend on; what is missing is made and
+        kept. Texts have the names that they were made with.
 
         Texts are compiled, up to `most` at a time, while the next are generated, in another thread.
         What another process is making at the moment is waited for at the end.

@@ -224,7 +224,7 @@ class Runtime(Executor):
                 program = self._with_report_check(keyed[key], loaded)
                 programs[key] = self._programs[key] = program
                 if program is loaded:
-                    self._nameless[nameless(keyed[key])] = loaded
+                    self._nameless[nameless(key)] = loaded
         return [programs[key] for key in keyed]
 
     def _known(self, key: str, kernel: Kernel) -> Program | None:
@@ -232,7 +232,7 @@ class Runtime(Executor):
         found = self._programs.get(key)
         if found is not None or observers.any_needs_passes():
             return found
-        other = self._nameless.get(nameless(kernel))
+        other = self._nameless.get(nameless(key))
         if other is not None:
             text = other.generated.called(kernel.name, kernel.where)
             found = self._programs[key] = LoadedProgram(self, text, other.functions)

@@ -82,16 +82,16 @@ def from_plain(plain: Plain) -> Kernel:
 
 def structure(kernel: Kernel) -> str:
     """All that a kernel's text depends on, as text: equal on every machine and in every process."""
-    return f"{kernel.name}: {nameless(kernel)}"
-
-
-def nameless(kernel: Kernel) -> str:
-    """All that a kernel's code depends on, as text: its structure but for its name."""
     given = "" if kernel.decisions is None else f"\ngiven: {kernel.decisions.text}"
     checks = f"\nchecks: {' '.join(kernel.checks)}" if kernel.checks else ""
     tf32 = "\ntf32" if kernel.tf32 else ""
     unaligned = f"\nunaligned: {kernel.unaligned}" if kernel.unaligned else ""
-    return f"{computation(kernel)}{given}{checks}{tf32}{unaligned}"
+    return f"{kernel.name}: {computation(kernel)}{given}{checks}{tf32}{unaligned}"
+
+
+def nameless(structure: str) -> str:
+    """All that a kernel's code depends on, as text: its structure but for its name."""
+    return structure.partition(": ")[2]
 
 
 def computation(kernel: Kernel) -> str:

@@ -151,7 +151,7 @@ class CpuRuntime(PooledRuntime[int]):
     def translate(self, kernels: Mapping[str, Kernel]) -> tuple[list[Generated], list[Compiled]]:
         """Text and object code of kernels, from disk where they were compiled before, under
         whatever names."""
-        keys = [nameless(kernel) for kernel in kernels.values()]
+        keys = list(map(nameless, kernels))
         given = dict(zip(keys, kernels.values(), strict=True))
         generated, code = self.code.translate(given, self.generate, self.compile, TOGETHER)
         thread_pool.start_for(generated)
