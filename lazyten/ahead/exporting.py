@@ -6,8 +6,7 @@ not at all.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from lazyten.ahead.program import Array, Program, Traced, contents
 from lazyten.ahead.targets import Making, making
 from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import ArgumentError
-from lazyten.support.paths import path_of
+from lazyten.support.paths import path_of, write_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def export(function: Callable[..., Any], example: Any, path: str | os.PathLike[s
         blocks = {"weights": program.constants, "state": program.states}
         files |= {file.with_name(f"{called}.{kind}.bin"): contents(kept)
                   for kind, kept in blocks.items() if kept}
-    write_all(files)
+    write_files(files, "export")
     return described(program, tuple(files))
 
 
@@ -128,20 +127,3 @@ def described(program: Program, files: tuple[Path, ...]) -> Exported:
                     tuple(k.array for k in program.states),
                     tuple(k.array for k in program.constants), program.state_bytes,
                     program.weights_bytes, program.workspace_bytes)
-
-
-def write_all(files: Mapping[Path, bytes]) -> None:
-    """Write files, which appear once all of them are complete. ArgumentError if that fails."""
-    partial = {p: p.with_name(f".{p.name}.{os.getpid()}") for p in files}
-    try:
-        for path, content in files.items():
-            partial[path].write_bytes(content)
-        for path, written in partial.items():
-            os.replace(written, path)
-    except OSError as error:
-        raise ArgumentError(f"export: cannot write {path}: {error.strerror}; give a path in a "
-                            f"folder that can be written") from error
-    finally:
-        for written in partial.values():
-            with suppress(OSError):
-                written.unlink()

@@ -25,6 +25,7 @@ from lazyten.ir.kernel_text import read_computation
 from lazyten.storage.device import Program, executor
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import Location
+from lazyten.support.paths import write_files
 
 FORMAT = 1
 Array = np.ndarray[Any, Any]
@@ -54,11 +55,15 @@ def dump(path: str, device: str, kernel: Kernel, program: Program,
         for number in itertools.count(sum(1 for _ in Path(path).iterdir())):
             file = Path(path) / f"{number:05}_{kernel.name}.zip"
             try:
-                with file.open("xb") as opened:
-                    opened.write(content)
-                return
+                file.touch(exist_ok=False)
             except FileExistsError:
                 continue
+            try:
+                file.write_bytes(content)
+            except OSError:
+                file.unlink()
+                raise
+            return
     except OSError as error:
         raise ArgumentError(f"dump_kernels: cannot write to {path}: {error.strerror}; give a "
                             f"folder that can be written, in LAZYTEN_DUMP too") from error
@@ -66,7 +71,7 @@ def dump(path: str, device: str, kernel: Kernel, program: Program,
 
 def save(launch: Launch, path: str | os.PathLike[str]) -> None:
     """Write a launch to a file."""
-    Path(path).write_bytes(_content(launch))
+    write_files({Path(path): _content(launch)}, "save_launch")
 
 
 def _content(launch: Launch) -> bytes:

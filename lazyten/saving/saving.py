@@ -26,7 +26,7 @@ from lazyten.ir.dtype import DType
 from lazyten.saving import objects, pytorch_files, serialization
 from lazyten.storage.placement import Device
 from lazyten.support.errors import ArgumentError, LazytenError
-from lazyten.support.paths import path_of
+from lazyten.support.paths import path_of, write_files
 
 File: TypeAlias = str | os.PathLike[str] | BinaryIO
 MAP_LOCATION: TypeAlias = str | Mapping[str, str] | Callable[..., Any] | None
@@ -86,7 +86,7 @@ def save(obj: Any, f: File, pickle_module: Any = None, pickle_protocol: int = 2,
         with _open_for("save", "writing", f):
             f.write(content)
     else:
-        serialization.write(content, path_of(f, "save"), "save")
+        write_files({path_of(f, "save"): content}, "save")
 
 
 def load(f: File, map_location: MAP_LOCATION = None, pickle_module: Any = None, *,

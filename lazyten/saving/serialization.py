@@ -5,7 +5,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +17,7 @@ from lazyten.ir import dtype as dt
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.support.errors import ArgumentError, DTypeError, LazytenError, MissingFileError
-from lazyten.support.paths import path_of
+from lazyten.support.paths import path_of, write_files
 
 safetensors: ModuleType | None
 try:
@@ -46,7 +45,7 @@ def save_safetensors(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]
     _library()
     target = path_of(path, "save_safetensors")
     _check_named(tensors)
-    write(packed(tensors), target, "save_safetensors")
+    write_files({target: packed(tensors)}, "save_safetensors")
 
 
 def packed(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
@@ -77,20 +76,6 @@ def _entries(arrays: Mapping[str, tuple[Array, DType]]) -> dict[str, Any]:
     return {name: library.TensorSpec(dtype=dtype.name, shape=list(values.shape),
                                      data_ptr=values.ctypes.data, data_len=values.nbytes)
             for name, (values, dtype) in arrays.items()}
-
-
-def write(content: bytes, target: Path, operation: str) -> None:
-    """Write a file, which appears whole or not at all."""
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, target)
-    except OSError as error:
-        raise ArgumentError(f"{operation}: cannot write {target}: {error.strerror}; give a "
-                            f"file in a folder that can be written") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 def _check_named(tensors: Mapping[str, Tensor]) -> None:

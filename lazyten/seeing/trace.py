@@ -13,7 +13,7 @@ from typing import Any
 
 from lazyten.execution.debug import flops, traffic
 from lazyten.seeing.record import Event
-from lazyten.support.errors import ArgumentError
+from lazyten.support.paths import write_files
 
 PROGRAM, DEVICES = 1, 2
 """The processes of a trace."""
@@ -22,11 +22,7 @@ PROGRAM, DEVICES = 1, 2
 def save(events: Sequence[Event], start: float, path: Path | str | os.PathLike[str]) -> None:
     """Write a trace; times are from `start` on. ArgumentError where that cannot be written."""
     content = json.dumps({"traceEvents": trace_events(events, start), "displayTimeUnit": "ms"})
-    try:
-        Path(path).write_text(content, "utf8")
-    except OSError as error:
-        raise ArgumentError(f"save_trace: cannot write {os.fspath(path)}: {error.strerror}; give "
-                            f"a file in a folder that can be written") from error
+    write_files({Path(path): content.encode()}, "save_trace")
 
 
 def trace_events(events: Sequence[Event], start: float) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from lazyten.seeing.record import Record
 from lazyten.storage import tracing
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import Location
-from lazyten.support.paths import path_of
+from lazyten.support.paths import path_of, write_files
 from lazyten.support.trees import flatten
 from lazyten.version import __version__
 
@@ -67,12 +67,7 @@ def view(what: Any, path: str | os.PathLike[str], args: Sequence[Any] = (),
         raise ArgumentError("view: nothing is computed: the values are in memory already; give "
                             "tensors that are still to be computed, or the function that makes "
                             "them, with args")
-    try:
-        with open(target, "w", encoding="utf8") as file:
-            file.write(page(title, collector))
-    except OSError as error:
-        raise ArgumentError(f"view: cannot write {os.fspath(path)}: {error.strerror}; give a file "
-                            f"in a folder that can be written") from error
+    write_files({target: page(title, collector).encode()}, "view")
 
 
 def _pending(collector: Collector, what: Any) -> None:

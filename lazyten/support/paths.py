@@ -1,7 +1,9 @@
-"""The check of what users give as the path of a file or a folder."""
+"""Paths that users give: their check, and files written to them, whole or not at all."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lazyten.support.errors import ArgumentError, DTypeError
@@ -17,3 +19,30 @@ def path_of(path: object, operation: str, what: str = "a file") -> Path:
         raise ArgumentError(f"{operation}: the path {name!r:.60} cannot be one; give the path of "
                             f"{what}, as a string without NUL")
     return Path(name)
+
+
+def write_files(files: Mapping[Path, bytes], operation: str) -> None:
+    """Write files, which appear once all of them are complete. ArgumentError if that fails; then
+    what was there still is."""
+    partial = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in files}
+    try:
+        for path, content in files.items():
+            with writing(path, operation):
+                partial[path].write_bytes(content)
+        for path, written in partial.items():
+            with writing(path, operation):
+                os.replace(written, path)
+    finally:
+        for written in partial.values():
+            with suppress(OSError):
+                written.unlink()
+
+
+@contextmanager
+def writing(path: Path, operation: str) -> Iterator[None]:
+    """What the system says against writing is an ArgumentError."""
+    try:
+        yield
+    except OSError as error:
+        raise ArgumentError(f"{operation}: cannot write {path}: {error.strerror}; give a file in "
+                            f"a folder that can be written") from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.ops import SPECS, Op
+from lazyten.support.paths import write_files
 
 OK, FAILED, UNSUPPORTED = "ok", "failed", "unsupported"
 MARKS = {OK: "+", FAILED: "x", UNSUPPORTED: "-"}
@@ -140,7 +141,7 @@ class Scorecard:
         """Write it as JSON where the file is called so, or else as Markdown."""
         is_json = path.suffix == ".json"
         text = json.dumps(self.data(), indent=2) if is_json else self.markdown()
-        path.write_text(text + "\n", encoding="utf8")
+        write_files({path: f"{text}\n".encode()}, "scorecard")
 
     def markdown(self) -> str:
         """The card as a page."""

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx
@@ -29,6 +30,7 @@ from lazyten.onnx.writing.varied import HELP, varied
 from lazyten.onnx.writing.varying import Size, Varying, size_of
 from lazyten.onnx.writing.writer import TYPES, Writer
 from lazyten.support.errors import ArgumentError
+from lazyten.support.paths import path_of, write_files, writing
 
 MOST_BYTES = (1 << 31) - (1 << 24)
 """Weights of more bytes stand in a file of their own: a message has less than 2 GiB."""
@@ -49,32 +51,29 @@ def export(function: Callable[..., Any], inputs: Any, path: str | os.PathLike[st
         raise ArgumentError(f"onnx.export of {type(function).__name__} with "
                             f"{[type(x).__name__ for x in given]}: give a function or a module, "
                             f"and tensors")
+    target = None if path is None else path_of(path, "onnx.export")
     model = model_of(function, given, input_names, output_names, dynamic)
     if sum(len(x.raw_data) for x in model.graph.initializer) > MOST_BYTES:
-        return _write_apart(model, path)
+        return _write_apart(model, target)
     onnx.checker.check_model(model)
-    if path is not None:
-        _write(model, Path(path))
+    if target is not None:
+        write_files({target: model.SerializeToString()}, "onnx.export")
     return model
 
 
-def _write(model: ModelProto, target: Path) -> None:
-    part = target.with_name(target.name + ".part")
-    part.write_bytes(model.SerializeToString())
-    part.replace(target)
-
-
-def _write_apart(model: ModelProto, path: str | os.PathLike[str] | None) -> ModelProto:
+def _write_apart(model: ModelProto, target: Path | None) -> ModelProto:
     """Write a model that is too large for one message, with its weights in a file beside it."""
-    if path is None:
+    if target is None:
         raise ArgumentError(f"onnx.export: weights of more than {MOST_BYTES} bytes do not fit a "
                             f"message; give a path, beside which they have a file of their own")
-    target = Path(path)
     beside = target.name + ".data"
-    target.with_name(beside).unlink(missing_ok=True)  # what is written is put at a file's end
     convert_model_to_external_data(model, location=beside)
-    _write(write_external_data_tensors(model, str(target.parent)), target)
-    onnx.checker.check_model(str(target))
+    with writing(target, "onnx.export"), TemporaryDirectory(dir=target.parent) as folder:
+        whole = Path(folder, target.name)
+        whole.write_bytes(write_external_data_tensors(model, folder).SerializeToString())
+        onnx.checker.check_model(str(whole))
+        whole.with_name(beside).replace(target.with_name(beside))
+        whole.replace(target)
     return model
 
 

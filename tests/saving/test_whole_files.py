@@ -1,0 +1,78 @@
+"""A file that cannot be written whole is not: what was there stays, and nothing beside it."""
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import lazyten as lt
+from lazyten import nn
+from lazyten.support.errors import ArgumentError
+
+LIMIT = 1 << 10
+"""Bytes of the largest file that the system lets be written, in place of a disk that is full."""
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+MODEL = nn.Linear(64, 32)
+
+
+def _view(path: Path) -> None:
+    lt.view(MODEL, path, (lt.ones(2, 64),))
+
+
+def _trace(path: Path) -> None:
+    with lt.profile() as profile:
+        MODEL(lt.ones(3, 64)).realize()
+    profile.save_trace(path)
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "save": lambda path: lt.save(MODEL.state_dict(), path),
+    "save_safetensors": lambda path: lt.save_safetensors(MODEL.state_dict(), path),
+    "onnx.export": lambda path: lt.onnx.export(MODEL, lt.ones(2, 64), path),
+    "export": lambda path: lt.export(MODEL, lt.ones(2, 64), path),
+    "view": _view, "save_trace": _trace,
+}
+
+
+@pytest.mark.parametrize("name", [*WRITERS])
+def test_a_disk_that_is_full_loses_nothing(name: str, tmp_path: Path) -> None:
+    if name == "onnx.export":
+        pytest.importorskip("onnx")
+    path = tmp_path / "file.c"
+    path.write_text("before")
+    with full_disk(), pytest.raises(ArgumentError, match=f"^{name}: cannot write .*too large"):
+        WRITERS[name](path)
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"file.c": "before"}
+
+
+def test_weights_of_their_own_file_stay_with_their_model(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx")
+    from lazyten.onnx.writing import exporting
+    monkeypatch.setattr(exporting, "MOST_BYTES", 1 << 12)
+    lt.onnx.export(MODEL, lt.ones(2, 64), tmp_path / "net.onnx")
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    with full_disk(), pytest.raises(ArgumentError, match=r"^onnx\.export: cannot write"):
+        lt.onnx.export(nn.Linear(64, 32), lt.ones(2, 64), tmp_path / "net.onnx")
+    assert len(before) == 2 and {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_a_launch_that_does_not_fit_leaves_no_file(tmp_path: Path) -> None:
+    with full_disk(), pytest.raises(ArgumentError, match="dump_kernels: cannot write to"), \
+            lt.dump_kernels(tmp_path):
+        (lt.randn(64, 64) @ lt.randn(64, 64)).realize()
+    assert not [*tmp_path.iterdir()]
