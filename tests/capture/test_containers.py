@@ -22,6 +22,13 @@ class Shown(tuple[Any, ...]):
 SHOWN = [2.0, 3.0]
 
 
+class Copied(dict[str, Any]):
+    """A dict whose values are given as a list."""
+
+    def values(self) -> Any:
+        return [*super().values()]
+
+
 def moved(some: list[Any], others: list[Any]) -> None:
     """The last of one list becomes the first of another, as objects in a row are the same then."""
     others.insert(0, some.pop())
@@ -34,7 +41,7 @@ def records() -> dict[str, tuple[Any, Callable[[], Any]]]:
     part: Any = functools.partial(lambda x, k: x * k, k=[2.0])
     own, double = Shown([1.0]), {"f": lambda x: x * 2}
     counted = collections.defaultdict(list, {"k": [2.0]})
-    tuples = ([2.0], ([3.0],))
+    tuples, copied = ([2.0], ([3.0],)), Copied(k=2.0)
     return {
         "moved": (lambda x: x * 9 * len(both[0]) + len(both[1]), lambda: moved(*both)),
         "inner": (lambda x: x * inner["k"][0], lambda: inner["k"].__setitem__(0, 7.0)),
@@ -48,6 +55,7 @@ def records() -> dict[str, tuple[Any, Callable[[], Any]]]:
         "own items": (lambda x: x * next(iter(own)), lambda: SHOWN.insert(0, 9.0)),
         "functions": (lambda x: double["f"](x), lambda: double.__setitem__("f", lambda x: x * 3)),
         "default": (lambda x: x * counted["k"][0], lambda: counted["k"].__setitem__(0, 8.0)),
+        "values as a list": (lambda x: x * copied["k"], lambda: copied.__setitem__("k", 3.0)),
         "in tuples": (lambda x: x * tuples[1][0][0], lambda: tuples[1][0].__setitem__(0, 6.0)),
     }
 

@@ -37,7 +37,7 @@ class Contents:
             self._partials.append(value)
             return all(map(self._walk, (value.func, value.args, value.keywords)))
         if isinstance(value, dict):
-            self._holders += [value, value.values()]
+            self._holders += [dict.keys(value), dict.values(value)]
             return _is_shown_by(value, dict, "items") \
                 and all(map(self._walk, chain.from_iterable(value.items())))
         for kind in _ITERATED:
