@@ -107,12 +107,17 @@ def test_a_sum_over_long_rows_that_are_read_once_takes_a_few_of_them_at_a_time()
 @pytest.mark.parametrize("tensor", [
     lambda: some(4096) @ some(4096, 2048), lambda: some(4096, 4096) @ some(4096),
     lambda: some(4104) @ some(4104, 4096), lambda: some(8) @ some(8, 1 << 17),
-    lambda: some(40, 1024) @ some(1024, 4096), lambda: some(3, 1024, 4096).sum(1),
+    lambda: some(3, 1024, 4096).sum(1),
     lambda: some(1024, 4096).amax(0), lambda: (some(1024, 4096) * some(4096)).sum(1)],
-    ids=["short rows", "along the rows", "a long sum", "few rows", "read again", "other loops",
-         "no sum", "over a row"])
+    ids=["short rows", "along the rows", "a long sum", "few rows", "other loops", "no sum",
+         "over a row"])
 def test_other_reductions_go_through_all_rows(tensor: Callable[[], lt.Tensor]) -> None:
     assert "block(" not in decided(tensor())
+
+
+def test_rows_that_are_read_again_are_taken_as_far_as_the_cache_keeps_them() -> None:
+    """With AVX2 that takes a third of the time that going through all rows takes."""
+    assert "block(r0.2:32)" in decided(some(40, 1024) @ some(1024, 4096))
 
 
 def test_long_rows_that_are_read_across_are_read_from_a_few_pages_at_a_time() -> None:
