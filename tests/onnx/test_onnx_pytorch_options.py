@@ -65,6 +65,23 @@ def test_dynamic_shapes_are_by_argument_or_in_order() -> None:
         lt.onnx.export(model, (x,), dynamic={0: {0: "batch"}}, dynamic_shapes={"x": {0: "batch"}})
 
 
+@pytest.mark.parametrize("shapes", [{"x": {0: "batch"}}, [{0: "batch"}, None, None]])
+def test_dynamic_shapes_are_those_of_the_argument_so_named(shapes: Any) -> None:
+    """Not of the tensor whose number is the argument's."""
+    x, y = lt.rand(4, 3), lt.rand(5, 3)
+    swapped = lt.onnx.export(lambda y, x: x * y.sum(0), kwargs={"x": x, "y": y},
+                             dynamic_shapes={"x": {0: "batch"}})
+    assert inputs_of(swapped) == {"x": ["batch", 3], "y": [5, 3]}
+    later = lt.onnx.export(lambda x, factor, y: x * factor * y.sum(0), (x, 2.0, y),
+                           dynamic_shapes=shapes)
+    assert [*inputs_of(later).values()] == [["batch", 3], [5, 3]]
+    last = lt.onnx.export(lambda factor, x: x * factor, (2.0, x),
+                          dynamic_shapes=(None, ("batch", None)))
+    assert [*inputs_of(last).values()] == [["batch", 3]]
+    with pytest.raises(lt.ArgumentError, match=r"sizes of 'z'; the tensors given are self, other"):
+        lt.onnx.export(lt.mul, (x, x), dynamic_shapes={"z": {0: "batch"}})
+
+
 def test_dynamo_gives_a_program_that_saves_itself(tmp_path: Path) -> None:
     model, x = Scaled().eval(), lt.rand(4, 3)
     program = lt.onnx.export(model, (x,), dynamo=True)

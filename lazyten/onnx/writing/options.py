@@ -59,7 +59,7 @@ def given(arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Given:
     if options.get("dynamic_shapes") is not None:
         if found["dynamic"] is not None:
             raise ArgumentError("onnx.export: dynamic_shapes and dynamic say the same; give one")
-        found["dynamic"] = _varying(found["function"], options["dynamic_shapes"])
+        found["dynamic"] = _varying(found["function"], options["dynamic_shapes"], inputs, named)
     return _by_position(found, list(inputs), named)
 
 
@@ -96,19 +96,27 @@ def _arguments(function: Any) -> list[str]:
     return list(signature(called).parameters)
 
 
-def _varying(function: Any, shapes: Any) -> dict[Any, Any]:
-    """PyTorch's `dynamic_shapes`, by inputs' names or in their order, as `dynamic`: without inputs
-    and axes that are None, and with numbers of axes where there is a list."""
-    order = _arguments(function)
-    rows = shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes)
+def _varying(function: Any, shapes: Any, inputs: Sequence[Any], named: Mapping[str, Any]
+             ) -> dict[Any, Any]:
+    """PyTorch's `dynamic_shapes`, by arguments' names or in their order, as `dynamic`: by the
+    number of the tensor, without those and axes that are None, and with numbers of axes where there
+    is a list. ArgumentError for names of no tensor."""
+    given = [*zip(_arguments(function), inputs, strict=False), *named.items()]
+    places = {name: place for place, name in enumerate(
+        name for name, x in given if isinstance(x, lt.Tensor))}
+    order = [name for name in _arguments(function) if name in dict(given)]
+    rows = shapes.items() if isinstance(shapes, Mapping) else zip(order, shapes, strict=False)
     found = {}
-    for key, axes in rows:
+    for name, axes in rows:
         if axes is None:
             continue
         pairs = axes.items() if isinstance(axes, Mapping) else enumerate(axes)
         chosen = {axis: dim for axis, dim in pairs if dim is not None}
+        if chosen and name not in places:
+            raise ArgumentError(f"onnx.export: dynamic_shapes has sizes of {name!r}; the tensors "
+                                f"given are {', '.join(places)}")
         if chosen:
-            found[order.index(key) if key in order else key] = chosen
+            found[places[name]] = chosen
     return found
 
 
