@@ -115,3 +115,19 @@ def test_threads_that_write_the_same_file_leave_one_whole(tmp_path: Path) -> Non
                     for x in (b"one", b"other")]:
             job.result()
     assert len({*places}) == 2 and path.read_bytes() in (b"one", b"other")
+
+
+def test_events_that_do_not_fit_say_so(tmp_path: Path) -> None:
+    from lazyten.utils.tensorboard import SummaryWriter
+    writer = SummaryWriter(tmp_path)
+    writer.add_embedding(lt.ones(2, 2), tag="small")
+    before = (tmp_path / "projector_config.pbtxt").read_text()
+    with full_disk():
+        with pytest.raises(ArgumentError, match=r"^add_embedding: cannot write .*too large"):
+            writer.add_embedding(lt.ones(64, 64))
+        writer.add_text("long", "x" * LIMIT)
+        with pytest.raises(ArgumentError, match=r"^SummaryWriter: cannot write .*too large"):
+            writer.flush()
+    writer.close()  # what was left over is written now
+    assert (tmp_path / "projector_config.pbtxt").read_text() == before
+    assert next(tmp_path.glob("events*")).stat().st_size > LIMIT

@@ -164,17 +164,20 @@ def test_sound_texts_and_curves(tmp_path: Path) -> None:
 
 def test_hyperparameters_are_of_a_run_below(tmp_path: Path) -> None:
     with SummaryWriter(tmp_path) as writer:
-        writer.add_hparams({"rate": 0.1, "kind": "adam", "none": None}, {"accuracy": 0.5},
-                           {"kind": ["adam", "sgd"]}, run_name="first", global_step=4)
+        writer.add_hparams({"rate": 0.1, "kind": "adam", "none": None, "on": True},
+                           {"accuracy": 0.5}, {"kind": ["adam", "sgd"]}, run_name="first",
+                           global_step=4)
     described, begun, over, metric = events(tmp_path / "first")
     experiment = fields(fields(fields(fields(value(described)[9][0])[1][0])[2][0])[2][0])
-    rate, kind = map(fields, experiment[4])
+    rate, kind, on = map(fields, experiment[4])
     assert rate == {1: [b"rate"], 4: [3]} and kind[1] == [b"kind"] and kind[4] == [1]
+    assert on == {1: [b"on"], 4: [2]}
     assert [fields(x)[3] for x in fields(kind[5][0])[1]] == [[b"adam"], [b"sgd"]]
     assert fields(fields(experiment[5][0])[1][0]) == {2: [b"accuracy"]}
     start = fields(fields(fields(fields(value(begun)[9][0])[1][0])[2][0])[3][0])
-    assert [fields(entry)[1][0] for entry in start[1]] == [b"rate", b"kind"]
+    assert [fields(entry)[1][0] for entry in start[1]] == [b"rate", b"kind", b"on"]
     assert fields(fields(start[1][0])[2][0])[2] == [0.1]
+    assert fields(fields(start[1][2])[2][0]) == {4: [1]}
     assert value(over)[1] == [b"_hparams_/session_end_info"]
     assert metric[2] == [4] and value(metric) == {1: [b"accuracy"], 2: [0.5]}
 
