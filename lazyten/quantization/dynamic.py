@@ -31,7 +31,7 @@ def quantize_dynamic(model: Module, qconfig_spec: Collection[Any] | Mapping[Any,
         raise ArgumentError(f"quantize_dynamic: dtype={dtype!r}; weights become integers of 8 "
                             f"bits, qint8; model.to(lazyten.float16) has those of 16 bits")
     made = model if inplace else copy.deepcopy(model)
-    spec = {Linear: True} if qconfig_spec is None else dict(qconfig_spec) \
+    spec: dict[Any, Any] = {Linear: True} if qconfig_spec is None else dict(qconfig_spec) \
         if isinstance(qconfig_spec, Mapping) else dict.fromkeys(qconfig_spec, True)
     chosen: dict[str, Any] = {}
     with no_grad():
