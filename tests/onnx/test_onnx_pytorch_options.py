@@ -56,6 +56,15 @@ def test_inputs_by_name_come_after_the_others() -> None:
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_weights_and_inputs_keep_their_names() -> None:
+    """Also where a module is given inputs by name, and numbers before tensors."""
+    model, x, scale = Scaled().eval(), lt.rand(4, 3), lt.rand(2)
+    given = lt.onnx.export(model, (x,), kwargs={"scale": scale})
+    assert {"linear.weight", "linear.bias"} <= {w.name for w in given.graph.initializer}
+    numbered = lt.onnx.export(lambda factor, x, y: factor * x + y, (2.0, x), kwargs={"y": x + 1})
+    assert [*inputs_of(numbered)] == ["x", "y"]
+
+
 def test_dynamic_shapes_are_by_argument_or_in_order() -> None:
     model, x = Scaled().eval(), lt.rand(4, 3)
     by_name = lt.onnx.export(model, (x,), dynamic_shapes={"x": {0: "batch"}, "scale": None})

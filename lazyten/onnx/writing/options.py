@@ -82,9 +82,11 @@ def _by_position(found: Mapping[str, Any], inputs: list[Any], named: Mapping[str
         return function(*args, **{**named, **dict(zip(named_tensors, given[len(tensors):],
                                                       strict=True))})
 
-    called.__name__ = getattr(function, "__name__", type(function).__name__)
+    called.__name__ = called.__qualname__ = getattr(function, "__name__", type(function).__name__)
+    called.__dict__["__wrapped__"] = function
     if names is None and named_tensors:
-        names = [*_arguments(function)[:len(tensors)], *named_tensors]
+        known = _arguments(function)
+        names = [*(known[i] for i in tensors if i < len(known)), *named_tensors]
         names = names if len({*names}) == len(tensors) + len(named_tensors) else None
     return Given(called, [inputs[i] for i in tensors] + [named[name] for name in named_tensors],
                  found["path"], names, found["dynamic"])
