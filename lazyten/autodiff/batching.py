@@ -6,9 +6,10 @@ Out: the nodes' values for all examples, with the axis of examples in front. The
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lazyten.autodiff.fixed_rules import holds_no_value
@@ -63,18 +64,37 @@ class _BatchedRule:
     examples: Mapping[Node, Node] | None = field(compare=False)
 
     def __call__(self, g: Node, node: Node) -> list[Node | None]:
-        given = [g, *node.src]
-        one = [unknown(x.shape[1:], x.dtype) for x in given]
-        cotangent, *sources = [x for x, _ in one]
-        examples = {**(self.examples or {}),
-                    **{flat: reshape(x, (self.size, flat.numel))
-                       for x, (_, flat) in zip(given, one, strict=True)}}
+        (cotangent, *sources), examples = self._one_of([g, *node.src])
         with self.entered(examples):
             parts = self.rule(cotangent, make(node.op, node.dtype, tuple(sources), self.rule))
         wanted = [p for p in parts if p is not None]
         found = zip(wanted, batch(wanted, examples, self.size), strict=True)
         whole = iter([repeated(p, self.size) if b is None else b for p, b in found])
         return [None if p is None else next(whole) for p in parts]
+
+    def _one_of(self, given: Sequence[Node]) -> tuple[list[Node], dict[Node, Node]]:
+        """What stands for one example of each of these, and the examples by what stands for them.
+        """
+        one = [unknown(x.shape[1:], x.dtype) for x in given]
+        return [x for x, _ in one], {
+            **(self.examples or {}), **{flat: reshape(x, (self.size, flat.numel))
+                                        for x, (_, flat) in zip(given, one, strict=True)}}
+
+    @property
+    def pushed_forward(self) -> Callable[[Sequence[Node | None], Node], Node] | None:
+        """The rule's own tangent of one example, for all, if it has one."""
+        push = getattr(self.rule, "pushed_forward", None)
+        return None if push is None else partial(self._pushed, push)
+
+    def _pushed(self, push: Callable[[Sequence[Node | None], Node], Node],
+                tangents: Sequence[Node | None], node: Node) -> Node:
+        one, examples = self._one_of([*node.src, *(t for t in tangents if t is not None)])
+        sources, pushed = one[:len(node.src)], iter(one[len(node.src):])
+        with self.entered(examples):
+            found = push([None if t is None else next(pushed) for t in tangents],
+                         make(node.op, node.dtype, tuple(sources), self.rule))
+        whole, = batch([found], examples, self.size)
+        return repeated(found, self.size) if whole is None else whole
 
     def entered(self, examples: dict[Node, Node]) -> AbstractContextManager[Any]:
         """What a rule is called in that asks for all examples, and so has to know them."""

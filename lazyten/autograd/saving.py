@@ -21,6 +21,8 @@ from lazyten.ir.node import Node, make, substitute, toposort
 from lazyten.ir.ops import Op
 from lazyten.ir.unknown import unknown
 from lazyten.operators.math.gradients import with_gradient
+from lazyten.storage import tracing
+from lazyten.storage.placement import Device
 from lazyten.storage.storage import new_leaf_id
 from lazyten.support.errors import GradientError, StateError
 from lazyten.support.grad_mode import no_grad
@@ -56,11 +58,14 @@ class Packed:
 
     def __init__(self, given: Hooks, tensor: Tensor) -> None:
         self._unpack, self._kind = given.unpack, (tensor.shape, tensor.dtype, tensor.device)
-        self._content = self._called(given.pack, tensor.detach())
+        parts, self._structure = flatten(self._called(given.pack, tensor.detach()))
+        self._parts = parts if tracing.current() is None else [_unheld(x) for x in parts]
 
     def tensor(self) -> Tensor:
         """It, unpacked. GradientError if it is not of its kind any more."""
-        found = self._called(self._unpack, self._content)
+        content = unflatten(iter([x.tensor() if isinstance(x, _Unheld) else x
+                                  for x in self._parts]), self._structure)
+        found = self._called(self._unpack, content)
         if not isinstance(found, Tensor) or (found.shape, found.dtype, found.device) != self._kind:
             shape, dtype, device = self._kind
             raise GradientError(f"saved_tensors_hooks: unpack_hook gave {_shown(found)} for a "
@@ -76,6 +81,22 @@ class Packed:
                 return hook(given)
         finally:
             _here.is_inside = before
+
+
+class _Unheld(NamedTuple):
+    """A tensor that a trace makes: its value, as a trace leaves no tensor behind."""
+
+    node: Node
+    device: Device
+
+    def tensor(self) -> Tensor:
+        """It."""
+        return Tensor._of(self.node, self.device)
+
+
+def _unheld(x: Any) -> Any:
+    is_dense = isinstance(x, Tensor) and not isinstance(x, ComplexTensor) and not is_sparse(x)
+    return _Unheld(x.node, x.device) if is_dense else x
 
 
 def _shown(x: Any) -> str:

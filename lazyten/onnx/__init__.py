@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 from lazyten.pytorch.modules import later as _later
 from lazyten.support.errors import LazytenError
-from lazyten.support.paths import path_of
+from lazyten.support.paths import path_of, write_files
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -128,8 +128,9 @@ class ONNXProgram:
         self.model_proto = model_proto
 
     def save(self, destination: str | os.PathLike[str], **options: Any) -> None:
-        """Write it to a file."""
-        path_of(destination, "ONNXProgram.save").write_bytes(self.model_proto.SerializeToString())
+        """Write it to a file. ArgumentError if that fails; then what was there still is."""
+        write_files({path_of(destination, "ONNXProgram.save"):
+                     self.model_proto.SerializeToString()}, "ONNXProgram.save")
 
     def optimize(self) -> None:
         """Nothing: it is as small as it becomes."""

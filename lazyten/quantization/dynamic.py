@@ -20,22 +20,24 @@ def quantize_dynamic(model: Module, qconfig_spec: Collection[Any] | Mapping[Any,
     """A copy of a model, in eval(), whose linear layers have weights of 8 bits, with a scale for
     each output.
 
-    qconfig_spec: classes of layers, or names of modules, as a set or as the keys of a dict, below
-    which linear layers are chosen; all if None. Recurrent layers, which PyTorch knows here too, and
-    all others stay as they are. Inputs stay floats: results are nearer to the model's than
-    PyTorch's, which rounds each input to 8 bits. dtype: qint8 or None; inplace: change the model
-    itself. ArgumentError for other types.
+    qconfig_spec: classes or names of modules, as a set or as the keys of a dict, which are chosen
+    with all linear layers below them, or not if the dict says None of them; a name goes before a
+    class, and either before what is said of modules above; all if None. Recurrent layers, which
+    PyTorch knows here too, and all others stay as they are. Inputs stay floats: results are nearer
+    to the model's than PyTorch's, which rounds each input to 8 bits. dtype: qint8 or None; inplace:
+    change the model itself. ArgumentError for other types.
     """
     if dtype is not None and getattr(dtype, "name", dtype) not in ("qint8", "int8"):
         raise ArgumentError(f"quantize_dynamic: dtype={dtype!r}; weights become integers of 8 "
                             f"bits, qint8; model.to(lazyten.float16) has those of 16 bits")
     made = model if inplace else copy.deepcopy(model)
-    kinds = {kind for kind in qconfig_spec or () if isinstance(kind, type)}
-    names = {name for name in qconfig_spec or () if isinstance(name, str)}
+    spec: dict[Any, Any] = {Linear: True} if qconfig_spec is None else dict(qconfig_spec) \
+        if isinstance(qconfig_spec, Mapping) else dict.fromkeys(qconfig_spec, True)
+    chosen: dict[str, Any] = {}
     with no_grad():
-        for name, layer in made.named_modules():
-            below = {name, *(name[:at] for at, letter in enumerate(name) if letter == ".")}
-            if type(layer) is Linear and (
-                    qconfig_spec is None or Linear in kinds or names & below):
+        for name, layer in list(made.named_modules()):
+            above = chosen.get(name.rpartition(".")[0])
+            chosen[name] = spec.get(name, spec.get(type(layer), above))
+            if type(layer) is Linear and chosen[name] is not None:
                 layers.keep_as_integers(layer, Scheme(), f"quantize_dynamic: {name}")
     return made.eval()

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 
 from lazyten.support.errors import ArgumentError, DTypeError
 
@@ -23,19 +24,30 @@ def path_of(path: object, operation: str, what: str = "a file") -> Path:
 
 def write_files(files: Mapping[Path, bytes], operation: str) -> None:
     """Write files, which appear once all of them are complete. ArgumentError if that fails; then
-    what was there still is."""
-    partial = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in files}
+    what was there still is. A link stays one, and what is no file, such as /dev/null, is written
+    to."""
+    partial = {path: _beside(path) for path in files}
     try:
         for path, content in files.items():
             with writing(path, operation):
                 partial[path].write_bytes(content)
         for path, written in partial.items():
             with writing(path, operation):
-                os.replace(written, path)
+                if written != path:
+                    os.replace(written, os.path.realpath(path))
     finally:
-        for written in partial.values():
-            with suppress(OSError):
-                written.unlink()
+        for path, written in partial.items():
+            if written != path:
+                with suppress(OSError):
+                    written.unlink()
+
+
+def _beside(path: Path) -> Path:
+    """Where a file is written until it is complete: of this thread alone."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        return path
+    place = Path(os.path.realpath(path))
+    return place.with_name(f".{place.name}.{os.getpid()}.{get_ident()}")
 
 
 @contextmanager

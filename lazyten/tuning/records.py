@@ -18,7 +18,7 @@ from pathlib import Path
 from lazyten.ir.decision_grammar import parts
 from lazyten.ir.kernel import Given, Kernel, computation
 from lazyten.support.errors import ArgumentError
-from lazyten.support.paths import path_of
+from lazyten.support.paths import path_of, writing
 
 VARIABLE = "LAZYTEN_DECISIONS"
 _LINE = re.compile(r"([0-9a-f]{16})\s+([\w.-]+)\s*:\s*(.+)")
@@ -111,7 +111,7 @@ def check_appendable(path: str | os.PathLike[str]) -> None:
 def append(path: str | os.PathLike[str], kernel: Kernel, target: str, text: str,
            comment: str) -> None:
     """Add a line to a file, with a comment before it; makes the file if there is none."""
-    with Path(path).open("a", encoding="utf8") as file:
+    with writing(Path(path), "tune"), Path(path).open("a", encoding="utf8") as file:
         if file.tell() == 0:
             file.write(_HEADER)
         file.write(f"# {kernel.name}: {comment}\n{key_of(kernel)} {target}: {text}\n")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import fmean, median, quantiles
 from textwrap import dedent
@@ -14,6 +15,8 @@ from typing import Any
 
 from lazyten.frontend.functions import realize
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn import Module
+from lazyten.optim import Optimizer
 from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import ArgumentError
 from lazyten.support.threads import get_num_threads, set_num_threads
@@ -128,8 +131,9 @@ class Measurement:
 
 
 class Timer:
-    """Times a statement of Python; what it gives, if it is an expression, is computed each time,
-    and what it leaves to tensors of its names at the end of all runs.
+    """Times a statement of Python. After each run what it gives, if it is an expression, is
+    computed, and all tensors of the names that it uses, also in lists and dicts, and those of
+    modules and optimizers. What a function leaves elsewhere is not: have it return that.
 
     setup: is run before; globals: its names; num_threads: how many threads kernels use; label,
     sub_label, description, env: table, row, column and place in it for `Compare`. ArgumentError for
@@ -144,8 +148,7 @@ class Timer:
             raise ArgumentError("benchmark.Timer: statements are of Python; leave language and "
                                 "global_setup out")
         stmt, setup = dedent(stmt).strip(), dedent(setup).strip()
-        self._is_value, self._statement = _compiled(stmt)
-        _, self._setup = _compiled(setup)
+        self._statement, self._setup = _compiled(stmt), _compiled(setup)
         self._clock, self._names = timer, dict(globals or {})
         self._task = TaskSpec(stmt, "" if setup == "pass" else setup, global_setup, label,
                               sub_label, description, env, num_threads)
@@ -157,12 +160,8 @@ class Timer:
         exec(self._setup, names)
         start = self._clock()
         for _ in range(number):
-            if self._is_value:
-                _compute([eval(self._statement, names)])
-            else:
-                exec(self._statement, names)
-        if not self._is_value:
-            _compute([x for name, x in names.items() if name != "__builtins__"])
+            given = eval(self._statement, names)  # None of what is no expression
+            _compute([given, *(names[x] for x in self._statement.co_names if x in names)])
         return self._clock() - start
 
     def _runs(self, times: Sequence[float], number: int) -> Measurement:
@@ -223,22 +222,28 @@ class Timer:
         return self._threaded(measured)
 
 
-def _compiled(source: str) -> tuple[bool, CodeType]:
-    """Whether a statement is an expression, and its code."""
+def _compiled(source: str) -> CodeType:
+    """The code of a statement, which gives a value if it is an expression."""
+    with suppress(SyntaxError):
+        return compile(source, "<benchmark>", "eval")
     try:
-        return True, compile(source, "<benchmark>", "eval")
-    except SyntaxError:
-        pass
-    try:
-        return False, compile(source, "<benchmark>", "exec")
+        return compile(source, "<benchmark>", "exec")
     except SyntaxError as error:
         raise ArgumentError(f"benchmark.Timer: {source!r:.60} is no Python: {error}") from error
 
 
 def _compute(values: Sequence[Any]) -> None:
-    """Compute the tensors among values, and in lists and dicts of them."""
-    leaves, _ = flatten(list(values))
-    realize(*(x for x in leaves if isinstance(x, Tensor)))
+    """Compute the tensors among values, in lists and dicts of them, and what modules and optimizers
+    have."""
+    found: list[Tensor] = []
+    for x in flatten(list(values))[0]:
+        if isinstance(x, Module):
+            found += [*x.parameters(), *x.buffers()]
+        elif isinstance(x, Optimizer):
+            found += [p for group in x.param_groups for p in group["params"]]
+        elif isinstance(x, Tensor):
+            found.append(x)
+    realize(*found, *(x.grad for x in found if x.is_leaf and x.grad is not None))
 
 
 class Compare:

@@ -204,9 +204,12 @@ def hyperparameters(given: Mapping[str, Any], metrics: Iterable[str],
 
 
 def _parameter(name: str, value: Any) -> tuple[int, bytes]:
-    """The type of a hyperparameter (text or a number), and its value as a message."""
+    """The type of a hyperparameter (text, a truth value or a number), and its value as a message.
+    """
     if isinstance(value, str):
         return 1, part(3, value)
+    if isinstance(value, bool):
+        return 2, whole(4, value)
     array = array_of(value, f"add_hparams {name!r}")
     if array.size != 1:
         raise ShapeError(f"add_hparams {name!r}: values of shape {array.shape}; give one number, a "

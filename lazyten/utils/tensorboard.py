@@ -19,7 +19,7 @@ import numpy as np
 from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import ArgumentError, ShapeError
 from lazyten.support.grad_mode import no_grad
-from lazyten.support.paths import path_of
+from lazyten.support.paths import path_of, write_files, writing
 from lazyten.utils import event_summaries as summaries
 from lazyten.utils.event_records import double, part, png, record, whole
 
@@ -34,7 +34,8 @@ class FileWriter:
     """A file of events in a folder, which is made.
 
     max_queue, flush_secs: it is written after so many events, or seconds, and when it is flushed or
-    closed; filename_suffix: what its name ends with. ArgumentError if the folder is none."""
+    closed; filename_suffix: what its name ends with. ArgumentError if the folder is none, or
+    cannot be written to."""
 
     def __init__(self, log_dir: str | os.PathLike[str], max_queue: int = 10,
                  flush_secs: float = 120, filename_suffix: str = "") -> None:
@@ -55,10 +56,15 @@ class FileWriter:
         """Go on in a new file."""
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}." \
                f"{os.getpid()}.{next(_files)}{self._suffix}"
-        self._file = (self._folder / name).open("wb")
-        self._pending, self._flushed = 0, time.monotonic()
-        self._file.write(record(double(1, time.time()) + part(3, "brain.Event:2")))
+        self._path = self._folder / name
+        with writing(self._path, "SummaryWriter"):
+            self._file = self._path.open("wb")
+        self._write(record(double(1, time.time()) + part(3, "brain.Event:2")))
         self.flush()
+
+    def _write(self, content: bytes) -> None:
+        with writing(self._path, "SummaryWriter"):
+            self._file.write(content)
 
     def add_event(self, content: bytes, step: Any = None, walltime: float | None = None) -> None:
         """Write one event: a field of it, for a step, at a time in s since 1970."""
@@ -66,7 +72,7 @@ class FileWriter:
             self.reopen()
         stamp = double(1, time.time() if walltime is None else walltime)
         at = b"" if step is None else whole(2, int(step))
-        self._file.write(record(stamp + at + content))
+        self._write(record(stamp + at + content))
         self._pending += 1
         if self._pending >= self._most or time.monotonic() - self._flushed > self._seconds:
             self.flush()
@@ -79,12 +85,14 @@ class FileWriter:
     def flush(self) -> None:
         """Have all events in the file."""
         if not self._file.closed:
-            self._file.flush()
+            with writing(self._path, "SummaryWriter"):
+                self._file.flush()
         self._pending, self._flushed = 0, time.monotonic()
 
     def close(self) -> None:
         """End the file; a later event begins another."""
-        self._file.close()
+        with writing(self._path, "SummaryWriter"):
+            self._file.close()
 
 
 class SummaryWriter:
@@ -231,32 +239,26 @@ class SummaryWriter:
                              f"labels; give a matrix, and a label for each row")
         place = f"{int(global_step or 0):05d}/{tag}"
         folder = Path(self.log_dir) / place
-        folder.mkdir(parents=True, exist_ok=True)
         lines = [f'tensor_name: "{tag}:{place.partition("/")[0]}"',
                  f'tensor_path: "{place}/tensors.tsv"']
-        (folder / "tensors.tsv").write_text(_table(points.tolist()), "utf8")
+        files = {folder / "tensors.tsv": _table(points.tolist()).encode()}
         if metadata is not None:
             rows = [*([metadata_header] if metadata_header else []), *metadata]
-            (folder / "metadata.tsv").write_text(_table(rows), "utf8")
+            files[folder / "metadata.tsv"] = _table(rows).encode()
             lines.append(f'metadata_path: "{place}/metadata.tsv"')
         if label_img is not None:
-            lines += self._sprite(summaries.array_of(label_img, "add_embedding"), folder, place)
-        with (Path(self.log_dir) / "projector_config.pbtxt").open("a", encoding="utf8") as file:
-            file.write("embeddings {\n" + "\n".join(lines) + "\n}\n")
-
-    def _sprite(self, images: np.ndarray, folder: Path, place: str) -> list[str]:
-        """Write the images of points as one, as many in a row as there are rows; gives what the
-        projector is told of it."""
-        side = int(np.ceil(np.sqrt(len(images))))
-        filled = np.zeros((side * side, *images.shape[1:]), images.dtype)
-        filled[:len(images)] = images
-        rows = [summaries.pixels_of(one, "CHW", "add_embedding") for one in filled]
-        grid = np.concatenate([np.concatenate(rows[at:at + side], 1)
-                               for at in range(0, side * side, side)], 0)
-        (folder / "sprite.png").write_bytes(png(grid))
-        height, width = images.shape[2:]
-        return ["sprite {", f'image_path: "{place}/sprite.png"',
-                f"single_image_dim: {width}", f"single_image_dim: {height}", "}"]
+            images = summaries.array_of(label_img, "add_embedding")
+            files[folder / "sprite.png"] = png(_grid(images))
+            lines += ["sprite {", f'image_path: "{place}/sprite.png"',
+                      f"single_image_dim: {images.shape[3]}",
+                      f"single_image_dim: {images.shape[2]}", "}"]
+        with writing(folder, "add_embedding"):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_files(files, "add_embedding")
+        list_of_all = Path(self.log_dir) / "projector_config.pbtxt"
+        before = list_of_all.read_text("utf8") if list_of_all.exists() else ""
+        entry = "embeddings {\n" + "\n".join(lines) + "\n}\n"
+        write_files({list_of_all: (before + entry).encode()}, "add_embedding")
 
     def flush(self) -> None:
         """Have all events in the files."""
@@ -274,6 +276,16 @@ class SummaryWriter:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _grid(images: np.ndarray) -> np.ndarray:
+    """The images (N, C, H, W) of points as one, as many in a row as there are rows."""
+    side = int(np.ceil(np.sqrt(len(images))))
+    filled = np.zeros((side * side, *images.shape[1:]), images.dtype)
+    filled[:len(images)] = images
+    rows = [summaries.pixels_of(one, "CHW", "add_embedding") for one in filled]
+    return np.concatenate([np.concatenate(rows[at:at + side], 1)
+                           for at in range(0, side * side, side)], 0)
 
 
 def _table(rows: Sequence[Any]) -> str:

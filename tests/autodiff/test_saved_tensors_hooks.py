@@ -191,3 +191,26 @@ def test_an_edge_is_an_operation() -> None:
     assert edge.node is not None and "Mul" in edge.node.name() and edge.output_nr == 0
     with pytest.raises(lt.GradientError, match="does not require gradients"):
         get_gradient_edge(a.detach())
+
+
+@pytest.mark.parametrize("hooks", [
+    lambda: saved_tensors_hooks(lambda t: t, lambda t: t), save_on_cpu,
+    lambda: saved_tensors_hooks(lambda t: {"twice": [2 * t]}, lambda kept: kept["twice"][0] / 2),
+    lambda: saved_tensors_hooks(lambda t: t.numpy().copy(), lt.tensor)])
+def test_a_jitted_step_keeps_what_is_packed_of_its_own_values(hooks: Any) -> None:
+    """Each call's, not those of the call that was recorded, and no tensor of that is left."""
+    def inside(x: lt.Tensor) -> lt.Tensor:
+        with hooks():
+            y = (x * x.exp()).sum()
+        return lt.autograd.grad(y, x)[0]
+
+    def outside(x: lt.Tensor) -> lt.Tensor:
+        with hooks():
+            return (x * x.exp()).sum()
+
+    jitted, with_gradient = lt.jit(inside), lt.jit(outside)
+    for start in (0.0, 1.0, -2.0, 0.5):
+        x = lt.tensor([start, 1.0], requires_grad=True)
+        expected = (1 + x.detach().numpy()) * np.exp(x.detach().numpy())
+        for found in (jitted(x), lt.autograd.grad(with_gradient(x), x)[0]):
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)

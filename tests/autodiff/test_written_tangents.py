@@ -53,6 +53,20 @@ def test_reverse_mode_still_goes_by_backward() -> None:
     np.testing.assert_allclose(x.grad.numpy(), 3 * Y + 2)
 
 
+def test_forward_mode_of_all_examples_goes_by_jvp() -> None:
+    """vmap within forward mode, whose batched operations have that tangent, too."""
+    x, y, t, u = (lt.tensor(np.stack([a, 2 * a])) for a in (X, Y, T, U))
+    second = lt.func.vmap(lambda x, y: Scaled.apply(x, y, 3.0)[1])
+    np.testing.assert_allclose(lt.func.jvp(second, (x, y), (t, u))[1].numpy(), 20 * t.numpy())
+    first = lt.func.vmap(lambda x, y: Scaled.apply(x, y, 3.0)[0].exp(), in_dims=(0, None))
+    found = lt.func.jvp(lambda x: first(x, y[0]), (0.01 * x,), (t,))[1]
+    np.testing.assert_allclose(found.numpy(), first(0.01 * x, y[0]).numpy() * 3 * t.numpy() * Y,
+                               rtol=1e-5)
+    twice = lt.func.vmap(second)
+    np.testing.assert_allclose(lt.func.jvp(lambda x: twice(x, y[None]), (x[None],), (t[None],)
+                                           )[1].numpy(), 20 * t.numpy()[None])
+
+
 def test_jvp_alone_is_enough_for_forward_mode() -> None:
     class Exp(lt.autograd.Function):
         """exp, without backward()."""

@@ -56,6 +56,15 @@ def test_inputs_by_name_come_after_the_others() -> None:
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_weights_and_inputs_keep_their_names() -> None:
+    """Also where a module is given inputs by name, and numbers before tensors."""
+    model, x, scale = Scaled().eval(), lt.rand(4, 3), lt.rand(2)
+    given = lt.onnx.export(model, (x,), kwargs={"scale": scale})
+    assert {"linear.weight", "linear.bias"} <= {w.name for w in given.graph.initializer}
+    numbered = lt.onnx.export(lambda factor, x, y: factor * x + y, (2.0, x), kwargs={"y": x + 1})
+    assert [*inputs_of(numbered)] == ["x", "y"]
+
+
 def test_dynamic_shapes_are_by_argument_or_in_order() -> None:
     model, x = Scaled().eval(), lt.rand(4, 3)
     by_name = lt.onnx.export(model, (x,), dynamic_shapes={"x": {0: "batch"}, "scale": None})
@@ -63,6 +72,23 @@ def test_dynamic_shapes_are_by_argument_or_in_order() -> None:
     assert list(inputs_of(by_name).values()) == list(inputs_of(in_order).values()) == [["batch", 3]]
     with pytest.raises(lt.ArgumentError, match="dynamic_shapes and dynamic say the same"):
         lt.onnx.export(model, (x,), dynamic={0: {0: "batch"}}, dynamic_shapes={"x": {0: "batch"}})
+
+
+@pytest.mark.parametrize("shapes", [{"x": {0: "batch"}}, [{0: "batch"}, None, None]])
+def test_dynamic_shapes_are_those_of_the_argument_so_named(shapes: Any) -> None:
+    """Not of the tensor whose number is the argument's."""
+    x, y = lt.rand(4, 3), lt.rand(5, 3)
+    swapped = lt.onnx.export(lambda y, x: x * y.sum(0), kwargs={"x": x, "y": y},
+                             dynamic_shapes={"x": {0: "batch"}})
+    assert inputs_of(swapped) == {"x": ["batch", 3], "y": [5, 3]}
+    later = lt.onnx.export(lambda x, factor, y: x * factor * y.sum(0), (x, 2.0, y),
+                           dynamic_shapes=shapes)
+    assert [*inputs_of(later).values()] == [["batch", 3], [5, 3]]
+    last = lt.onnx.export(lambda factor, x: x * factor, (2.0, x),
+                          dynamic_shapes=(None, ("batch", None)))
+    assert [*inputs_of(last).values()] == [["batch", 3]]
+    with pytest.raises(lt.ArgumentError, match=r"sizes of 'z'; the tensors given are self, other"):
+        lt.onnx.export(lt.mul, (x, x), dynamic_shapes={"z": {0: "batch"}})
 
 
 def test_dynamo_gives_a_program_that_saves_itself(tmp_path: Path) -> None:

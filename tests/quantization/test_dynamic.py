@@ -24,7 +24,10 @@ class Tagger(lt.nn.Module):
 
 @pytest.mark.parametrize(("spec", "chosen"), [
     (None, ["first", "rest.1"]), ({lt.nn.Linear, lt.nn.LSTM}, ["first", "rest.1"]),
-    ({lt.nn.LSTM}, []), ({"rest": default_dynamic_qconfig}, ["rest.1"]), ({"first"}, ["first"])])
+    ({lt.nn.LSTM}, []), ({"rest": default_dynamic_qconfig}, ["rest.1"]), ({"first"}, ["first"]),
+    ({lt.nn.Sequential}, ["rest.1"]), ({""}, ["first", "rest.1"]),
+    ({lt.nn.Linear: default_dynamic_qconfig, "first": None}, ["rest.1"]),
+    ({"": default_dynamic_qconfig, lt.nn.Sequential: None}, ["first"])])
 def test_linear_layers_are_chosen_by_class_or_name(spec: Any, chosen: list[str]) -> None:
     model = Tagger()
     made = quantize_dynamic(model, spec, dtype=lt.qint8)  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 
 import lazyten as lt
+from lazyten.testing import watch_kernels
 from lazyten.utils.benchmark import Compare, Measurement, TaskSpec, Timer, select_unit
 
 
@@ -38,7 +39,23 @@ def test_what_a_statement_gives_is_computed_in_its_time(statement: str,
     monkeypatch.setattr(benchmark, "realize", lambda *tensors: computed.extend(tensors))
     x = lt.ones(3)
     Timer(statement, globals={"x": x}).timeit(3)
-    assert len([t for t in computed if t is not x]) == (2 if "y" in statement else 5)
+    assert len([t for t in computed if t is not x]) == 5  # each run's, and of two that warm up
+
+
+@pytest.mark.parametrize("statement", ["y = x @ x", "kept.append(x @ x)", "x.mul_(2)", "x[0] = 3",
+                                       "optimizer.step()", "layer(x).sum().backward()"])
+def test_each_run_computes_what_it_leaves(statement: str) -> None:
+    x, kept, layer = lt.ones(2, 2), [], lt.nn.Linear(2, 2)
+    layer(x).sum().backward()
+    names = {"x": x, "kept": kept, "layer": layer,
+             "optimizer": lt.optim.SGD(layer.parameters(), lr=0.1)}
+    lt.realize(x, *layer.parameters(), *(p.grad for p in layer.parameters()))
+    timer = Timer(statement, globals=names)
+    with watch_kernels() as once:
+        timer._timed(1)
+    with watch_kernels() as seen:
+        timer._timed(5)
+    assert len(once) > 0 and len(seen) >= 5
 
 
 def test_ranges_run_for_as_long_as_asked() -> None:

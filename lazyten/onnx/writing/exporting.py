@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from inspect import unwrap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -154,6 +155,7 @@ def _value(writer: Writer, name: str, dtype: str, shape: Sequence[Size]) -> Any:
 def _parameters(function: Any) -> dict[Node, str]:
     """Names of a module's parameters and buffers, by the memory that they are read from."""
     found: dict[Node, str] = {}
+    function = unwrap(function)
     if isinstance(function, lt.nn.Module):
         for named in (function.named_parameters, function.named_buffers):
             for name, tensor in named():

@@ -59,7 +59,7 @@ def given(arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Given:
     if options.get("dynamic_shapes") is not None:
         if found["dynamic"] is not None:
             raise ArgumentError("onnx.export: dynamic_shapes and dynamic say the same; give one")
-        found["dynamic"] = _varying(found["function"], options["dynamic_shapes"])
+        found["dynamic"] = _varying(found["function"], options["dynamic_shapes"], inputs, named)
     return _by_position(found, list(inputs), named)
 
 
@@ -82,9 +82,11 @@ def _by_position(found: Mapping[str, Any], inputs: list[Any], named: Mapping[str
         return function(*args, **{**named, **dict(zip(named_tensors, given[len(tensors):],
                                                       strict=True))})
 
-    called.__name__ = getattr(function, "__name__", type(function).__name__)
+    called.__name__ = called.__qualname__ = getattr(function, "__name__", type(function).__name__)
+    called.__dict__["__wrapped__"] = function
     if names is None and named_tensors:
-        names = [*_arguments(function)[:len(tensors)], *named_tensors]
+        known = _arguments(function)
+        names = [*(known[i] for i in tensors if i < len(known)), *named_tensors]
         names = names if len({*names}) == len(tensors) + len(named_tensors) else None
     return Given(called, [inputs[i] for i in tensors] + [named[name] for name in named_tensors],
                  found["path"], names, found["dynamic"])
@@ -96,19 +98,27 @@ def _arguments(function: Any) -> list[str]:
     return list(signature(called).parameters)
 
 
-def _varying(function: Any, shapes: Any) -> dict[Any, Any]:
-    """PyTorch's `dynamic_shapes`, by inputs' names or in their order, as `dynamic`: without inputs
-    and axes that are None, and with numbers of axes where there is a list."""
-    order = _arguments(function)
-    rows = shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes)
+def _varying(function: Any, shapes: Any, inputs: Sequence[Any], named: Mapping[str, Any]
+             ) -> dict[Any, Any]:
+    """PyTorch's `dynamic_shapes`, by arguments' names or in their order, as `dynamic`: by the
+    number of the tensor, without those and axes that are None, and with numbers of axes where there
+    is a list. ArgumentError for names of no tensor."""
+    given = [*zip(_arguments(function), inputs, strict=False), *named.items()]
+    places = {name: place for place, name in enumerate(
+        name for name, x in given if isinstance(x, lt.Tensor))}
+    order = [name for name in _arguments(function) if name in dict(given)]
+    rows = shapes.items() if isinstance(shapes, Mapping) else zip(order, shapes, strict=False)
     found = {}
-    for key, axes in rows:
+    for name, axes in rows:
         if axes is None:
             continue
         pairs = axes.items() if isinstance(axes, Mapping) else enumerate(axes)
         chosen = {axis: dim for axis, dim in pairs if dim is not None}
+        if chosen and name not in places:
+            raise ArgumentError(f"onnx.export: dynamic_shapes has sizes of {name!r}; the tensors "
+                                f"given are {', '.join(places)}")
         if chosen:
-            found[order.index(key) if key in order else key] = chosen
+            found[places[name]] = chosen
     return found
 
 
