@@ -114,7 +114,7 @@ def decide(sink: Node, target: Target, tf32: bool = False) -> Decisions:
         return stream_candidates(sink, target)[0]
     if target.work_group > 1:
         return decide_grid(Model(sink, target, tf32))
-    return _numbered(sink, in_caches(*chosen(sink, target, tf32)))
+    return _numbered(sink, in_caches(*chosen(sink, target)))
 
 
 def decide_part(sink: Node, target: Target) -> Decisions:
@@ -174,10 +174,10 @@ def share(sink: Node, decisions: Decisions) -> Node:
 
 
 @lru_cache(maxsize=ASKED_FOR)
-def chosen(sink: Node, target: Target, tf32: bool = False) -> tuple[Model, Decisions]:
+def chosen(sink: Node, target: Target) -> tuple[Model, Decisions]:
     """What `choose` says of a SINK whose ranges are merged, and by which model. index_sets.py asks
     for that of parts, and the pass that decides then asks again."""
-    model = Model(sink, target, tf32)
+    model = Model(sink, target)
     return model, choose(model)
 
 
@@ -337,7 +337,7 @@ def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], .
 
 def _factors(r: Node, lanes: int) -> Sequence[int]:
     most = r.arg.extent // lanes  # all of it leaves nothing over, whatever it is
-    return [f for f in sorted({*TILES, most}) if f <= min(most, TILES[-1])
+    return [f for f in sorted({*TILES, most}) if 0 < f <= min(most, TILES[-1])
             and not overlaps(r, f * lanes)]
 
 

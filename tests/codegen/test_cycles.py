@@ -329,3 +329,9 @@ def test_vectors_run_beside_each_other_where_each_takes_long(op: Op, elements: i
                                                              beside: bool) -> None:
     tile = chosen_for(elementwise(op, array(1, elements))).tile
     assert [n > 1 for _, n in tile] == [True] * beside
+
+
+def test_tiles_of_a_range_are_of_whole_vectors_of_it() -> None:
+    short, whole = (make(Op.RANGE, dt.INDEX, (), Range((0,), n, "loop")) for n in (5, 9))
+    assert list(optimize._factors(short, 8)) == []
+    assert list(optimize._factors(whole, 1)) == [1, 2, 3, 4, 5, 6, 7, 8, 9]

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from kernel_checks import run_all
 import lazyten as lt
 from lazyten.codegen.loops.lower import Lowering, lower, output_range
 from lazyten.codegen.loops.ranges import merge_ranges
-from lazyten.codegen.optimize import index_sets
+from lazyten.codegen.model.cpu_model import Model
+from lazyten.codegen.optimize import index_sets, optimize
 from lazyten.codegen.optimize.index_sets import cuts_of, split_index_sets
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.targets.target import AVX2
@@ -149,6 +151,20 @@ def test_what_threads_would_share_is_not_cut_into_what_they_would_not() -> None:
     pieces = [leaf(1 + i, 64, 1024) for i in range(4)]
     sink = lower(kernel_of([cat(pieces, 0)], *[64 << 10] * 4))
     assert len(split_index_sets(sink, AVX2)) == 2
+
+
+def test_what_is_chosen_for_parts_is_not_worked_out_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [leaf(1 + i, 64, 1000 + i) for i in range(3)]
+    kernel = kernel_of([cat(pieces, 1)], *[64 * (1000 + i) for i in range(3)])
+    asked = []
+
+    def model(sink: Node, *args: Any) -> Model:
+        asked.append(sink)
+        return Model(sink, *args)
+    monkeypatch.setattr(optimize, "Model", model)
+    optimize.chosen.cache_clear()
+    assert len(generate(kernel, AVX2).entries) > 1
+    assert len(asked) == len(set(asked))
 
 
 def test_small_pieces_stay_in_one_nest() -> None:
