@@ -43,6 +43,8 @@ class Generated:
         """The same kernel under another name, from another line."""
         if name == self.name:
             return replace(self, where=where)
-        own = re.compile(rf"\b{re.escape(self.name)}(?=_stage|_part|\b)")
-        return replace(self, name=name, where=where, source=own.sub(name, self.source),
-                       entries=tuple(own.sub(name, entry) for entry in self.entries))
+        own = rf"{re.escape(self.name)}(?=(?:_(?:stage|part)\w*)?"
+        in_llvm, in_c = rf"(?<=@){own}\b)", rf"(?<=\bkernel_){own}\()"
+        source = re.sub(f"{in_llvm}|{in_c}", name, self.source)
+        entries = [name + entry.removeprefix(self.name) for entry in self.entries]
+        return replace(self, name=name, where=where, source=source, entries=tuple(entries))

@@ -55,7 +55,7 @@ def leaves_of(value: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
     kind = type(value)
     if kind is dict or kind is list or isinstance(value, tuple):
         if id(value) not in within:
-            for item in value.values() if kind is dict else value:
+            for item in [*(value.values() if kind is dict else value)]:
                 yield from leaves_of(item, (*within, id(value)))
     elif isinstance(value, Parted):
         yield from value.taken_apart()[0]

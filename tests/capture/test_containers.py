@@ -86,3 +86,31 @@ def test_a_list_that_is_made_anew_with_the_same_items_is_no_other_trace() -> Non
     assert call.cache_size == 1
     held["k"] = [2.0, [4.0]]
     assert call(lt.ones(2)).tolist() == [8, 8]
+
+
+class Busy(np.ndarray[Any, Any]):
+    """An array of a queue that another thread changes, and changes back, as this one looks on."""
+
+    queue: collections.deque[Any]
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        self.queue.append(self.queue.pop())
+        return super().tobytes(order)
+
+
+class Looked:
+    """The same of an object whose attributes are looked at."""
+
+    queue: collections.deque[Any]
+
+    @property
+    def __wrapped__(self) -> None:
+        self.queue.append(self.queue.pop())
+
+
+def test_a_container_that_another_thread_changes_meanwhile_is_looked_at_as_it_was() -> None:
+    queue = collections.deque[Any]([np.ones(2).view(Busy), Looked(), 3.0])
+    Busy.queue = Looked.queue = queue
+    call = lt.jit(lambda x: x * queue[2])
+    for _ in range(3):
+        assert call(lt.ones(2)).tolist() == [3, 3]

@@ -20,7 +20,9 @@ from import_graph import source_files
 from numpy.testing import assert_array_equal
 
 from lazyten import __main__ as program
+from lazyten.codegen import pipeline
 from lazyten.codegen.targets.generated import Generated
+from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot, structure
 from lazyten.ir.node import const, expand, make, reshape
@@ -132,6 +134,18 @@ def test_a_program_of_another_name_serves_in_its_process_too() -> None:
     alone, = Counting().build([scale(3.0, "map_8_n1")])
     assert second.source == alone.source
     assert second.assembly() == alone.assembly()
+
+
+@pytest.mark.parametrize("target", [Target(), Target(language="opencl"), Target(language="cuda")],
+                         ids=lambda target: str(target.language))
+@pytest.mark.parametrize("name", ["fmul", "float", "i64", "map_8_n1", "p0"])
+def test_a_name_that_the_text_has_for_something_else_is_changed_as_a_name_alone(
+        name: str, target: Target) -> None:
+    made, other = (pipeline.generate(scale(3.0, n), target) for n in (name, "other"))
+    for one, another in ((made, other), (other, made)):
+        found = one.called(another.name, None)
+        assert found.source.split() == another.source.split()
+        assert found.entries == another.entries
 
 
 def test_structure_tells_signs_types_and_outputs_apart() -> None:

@@ -9,7 +9,7 @@ from itertools import chain
 from operator import is_
 from typing import Any
 
-from lazyten.capture.state.places import Same, snapshot
+from lazyten.capture.state.places import Same, held_by, snapshot
 
 _ITERATED = (list, tuple, deque, set, frozenset)
 _FIXED = (bool, int, float, str, bytes)
@@ -39,12 +39,13 @@ class Contents:
         if isinstance(value, dict):
             self._holders += [dict.keys(value), dict.values(value)]
             return _is_shown_by(value, dict, "items") \
-                and all(map(self._walk, chain.from_iterable(value.items())))
+                and all(map(self._walk, held_by(value)))
         for kind in _ITERATED:
             if isinstance(value, kind):
                 if kind not in (tuple, frozenset):  # which hold what they held
                     self._holders.append(value)
-                return _is_shown_by(value, kind, "__iter__") and all(map(self._walk, value))
+                return _is_shown_by(value, kind, "__iter__") \
+                    and all(map(self._walk, held_by(value)))
         return isinstance(snapshot(value), Same)
 
     def _lengths(self) -> list[int]:

@@ -100,10 +100,9 @@ def snapshot(value: Any, within: tuple[int, ...] = ()) -> Hashable:
         if id(value) in within:
             return type(value), within.index(id(value))
         within = (*within, id(value))
-        parts = chain.from_iterable(value.items()) if isinstance(value, dict) else value
-        return type(value), tuple([snapshot(x, within) for x in parts])
+        return type(value), tuple([snapshot(x, within) for x in held_by(value)])
     if type(value) in (set, frozenset):
-        return type(value), frozenset(map(snapshot, value))
+        return type(value), frozenset(map(snapshot, held_by(value)))
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return np.ndarray, value.shape, value.dtype, _digest(value)
     if isinstance(value, bytearray | array):
@@ -115,6 +114,14 @@ def snapshot(value: Any, within: tuple[int, ...] = ()) -> Hashable:
     if isinstance(value, _Caching):
         return Same(value), value.cache_info().currsize
     return Same(value)
+
+
+def held_by(container: Any) -> list[Any]:
+    """What a container shows, a dict its keys and values by turns. Taken at once: another thread
+    may change it while this one looks at what is in it."""
+    if isinstance(container, dict):
+        return [*chain.from_iterable([*container.items()])]
+    return [*container]
 
 
 def _digest(values: np.ndarray[Any, Any]) -> bytes:

@@ -137,12 +137,12 @@ class Surroundings:
         if value is sys.modules:
             return
         if isinstance(value, dict | set | frozenset):
-            for key in value:
+            for key in [*value]:
                 if isinstance(key, Tensor):
                     self.keys.append(key)
                 self.visit(key, user, names)
         if not isinstance(value, set | frozenset):
-            for item in value.values() if isinstance(value, dict) else value:
+            for item in [*(value.values() if isinstance(value, dict) else value)]:
                 self.visit(item, user, names)
         if type(value).__module__ not in ("builtins", "collections"):
             self._visit_object(value, user, names)
