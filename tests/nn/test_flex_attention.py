@@ -150,7 +150,7 @@ def test_what_it_was_normalized_by_is_given() -> None:
     np.testing.assert_allclose(aux.max_scores.numpy(), scores().max(-1), atol=1e-12)
     with pytest.warns(FutureWarning, match="return_aux"):
         _, lse = flex_attention(Q, K, V, return_lse=True)
-    assert (lse == aux.lse).all()
+    np.testing.assert_allclose(lse.numpy(), aux.lse.numpy(), rtol=1e-12)  # kernels of their own
 
 
 def test_it_is_jitted() -> None:
