@@ -195,15 +195,17 @@ class Model:
         for body in self._every:
             for term in body.terms.values():
                 vector = next((r for r in term.free if r in lanes), None)
-                width = 1 if vector is None else lanes[vector]
+                if vector is None:
+                    continue
+                width = lanes[vector]
                 for access in term.accesses:
+                    if access.is_store:
+                        found |= {(r, r.arg.extent) for r in self.outputs
+                                  if access.takes_turns(r, vector, width)}
+                        continue
                     line = max(LINE // access.itemsize, width)
-                    counts = width, line
-                    found |= {(r, n) for r in self.outputs
-                              for n in ((r.arg.extent,) if access.is_store else counts)
-                              if r.arg.extent >= n and access.is_neighbour(r, vector, width)
-                              and (not access.is_store or vector is not None
-                                   and access.takes_turns(r, vector, width))}
+                    found |= {(r, n) for r in self.outputs for n in (width, line)
+                              if r.arg.extent >= n and access.is_neighbour(r, vector, width)}
         return found
 
     # ---- one candidate ----

@@ -113,7 +113,7 @@ def export(function: Callable[..., Any] | None = None,
     from lazyten.onnx.writing.options import given, mode_of
     what = given({"function": function, "inputs": inputs, "path": path,
                   "input_names": input_names, "dynamic": dynamic}, options)
-    with mode_of(function or options.get("model"), options):
+    with mode_of(what.model, options):
         model = write(what.function, what.inputs, what.path, what.input_names, output_names,
                       what.dynamic, dynamic_axes)
     return ONNXProgram(model) if options.get("dynamo") else model

@@ -51,10 +51,11 @@ def _beside(path: Path) -> Path:
 
 
 @contextmanager
-def writing(path: Path, operation: str) -> Iterator[None]:
+def writing(path: Path, operation: str,
+            remedy: str = "give a file in a folder that can be written") -> Iterator[None]:
     """What the system says against writing is an ArgumentError."""
     try:
         yield
     except OSError as error:
-        raise ArgumentError(f"{operation}: cannot write {path}: {error.strerror}; give a file in "
-                            f"a folder that can be written") from error
+        raise ArgumentError(f"{operation}: cannot write {path}: {error.strerror or error}; "
+                            f"{remedy}") from error

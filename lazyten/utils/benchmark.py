@@ -192,33 +192,30 @@ class Timer:
                           min_run_time: float = 0.2) -> Measurement:
         """Measurements for `min_run_time` s, each of as many runs as take a hundredth of it or
         more; callback(runs, time) is called after each."""
-        def measured() -> Measurement:
-            number = self._block(min_run_time / 100)
-            times: list[float] = []
-            while sum(times) < min_run_time:
-                times.append(self._timed(number))
-                if callback is not None:
-                    callback(number, times[-1])
-            return self._runs(times, number)
-        return self._threaded(measured)
+        return self._repeated(min_run_time / 100, lambda m: sum(m.raw_times) >= min_run_time,
+                              callback)
 
     def adaptive_autorange(self, threshold: float = 0.1, *, min_run_time: float = 0.01,
                            max_run_time: float = 10.0,
                            callback: Callable[[int, float], None] | None = None) -> Measurement:
         """Measurements for as long as the middle half of their times reaches over more than
         `threshold` of the median, from `min_run_time` to `max_run_time` s."""
+        def is_enough(m: Measurement) -> bool:
+            taken = sum(m.raw_times)
+            return taken >= max_run_time or len(m.raw_times) > 3 and taken >= min_run_time \
+                and m.iqr <= threshold * m.median
+        return self._repeated(min_run_time / 10, is_enough, callback)
+
+    def _repeated(self, least: float, is_enough: Callable[[Measurement], bool],
+                  callback: Callable[[int, float], None] | None) -> Measurement:
+        """Measurements, each of as many runs as take `least` s, until they are enough."""
         def measured() -> Measurement:
-            number = self._block(min_run_time / 10)
-            times: list[float] = []
-            while sum(times) < max_run_time:
-                times.append(self._timed(number))
+            found = self._runs([], self._block(least))
+            while not is_enough(found):
+                found.raw_times.append(self._timed(found.number_per_run))
                 if callback is not None:
-                    callback(number, times[-1])
-                found = self._runs(times, number)
-                if len(times) > 3 and sum(times) >= min_run_time \
-                        and found.iqr <= threshold * found.median:
-                    break
-            return self._runs(times, number)
+                    callback(found.number_per_run, found.raw_times[-1])
+            return found
         return self._threaded(measured)
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from lazyten.distributed.checkpoint.index import INDEX
+from lazyten.support import paths
 from lazyten.support.errors import ArgumentError
 
 _FILE = re.compile(r"(\d+)-\d+\.safetensors")
@@ -30,14 +30,9 @@ def partial_of(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.partial")
 
 
-@contextmanager
-def writing(folder: Path, operation: str) -> Iterator[None]:
+def writing(folder: Path, operation: str) -> AbstractContextManager[None]:
     """What the system refuses is an ArgumentError."""
-    try:
-        yield
-    except OSError as error:
-        raise ArgumentError(f"{operation}: cannot write {folder}: {error.strerror or error}; give "
-                            f"a folder that all ranks can write") from error
+    return paths.writing(folder, operation, "give a folder that all ranks can write")
 
 
 def _files(folder: Path) -> dict[Path, int]:

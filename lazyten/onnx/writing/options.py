@@ -26,8 +26,9 @@ writes what it always writes."""
 
 
 class Given(NamedTuple):
-    """What is exported."""
+    """What is exported. model: the function, or the module, that the user has given."""
 
+    model: Any
     function: Callable[..., Any]
     inputs: Any
     path: str | os.PathLike[str] | None
@@ -70,7 +71,7 @@ def _by_position(found: Mapping[str, Any], inputs: list[Any], named: Mapping[str
     tensors = [i for i, x in enumerate(inputs) if isinstance(x, lt.Tensor)]
     named_tensors = [name for name, x in named.items() if isinstance(x, lt.Tensor)]
     if not named and len(tensors) == len(inputs):
-        return Given(function, inputs, found["path"], names, found["dynamic"])
+        return Given(function, function, inputs, found["path"], names, found["dynamic"])
     if any(isinstance(x, list | tuple | Mapping) for x in (*inputs, *named.values())):
         raise ArgumentError("onnx.export: tensors within lists are no inputs of a file; export a "
                             "function that takes them one by one")
@@ -88,7 +89,8 @@ def _by_position(found: Mapping[str, Any], inputs: list[Any], named: Mapping[str
         known = _arguments(function)
         names = [*(known[i] for i in tensors if i < len(known)), *named_tensors]
         names = names if len({*names}) == len(tensors) + len(named_tensors) else None
-    return Given(called, [inputs[i] for i in tensors] + [named[name] for name in named_tensors],
+    return Given(function, called, [*(inputs[i] for i in tensors),
+                                    *(named[name] for name in named_tensors)],
                  found["path"], names, found["dynamic"])
 
 
