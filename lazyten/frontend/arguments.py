@@ -43,6 +43,8 @@ NUMBER_FIRST = frozenset({
     "div", "divide", "float_power", "floor_divide", "mul", "multiply", "pow", "remainder", "rsub",
     "sub", "subtract", "true_divide", "xlogy"})
 """Functions whose first operand may be a number, if the second is a tensor."""
+OF_FLOATS = frozenset({"div", "divide", "true_divide", "xlogy"})
+"""Those which make floats of integers, so that the number need not fit the tensor's type."""
 NUMBERS_ALONE = frozenset({"add", "div", "divide", "floor_divide", "mul", "multiply", "sub",
                            "subtract", "true_divide"})
 """Those which two numbers may be given to; they give a zero-dim tensor."""
@@ -119,7 +121,8 @@ def _checking(function: Callable[P, R], complex_too: bool = False) -> Callable[P
         if in_order is not None and len(args) > 3:
             args, kwargs = in_order(args, kwargs)
         if number_first and len(args) == 2 and isinstance(args[0], bool | int | float | complex):
-            args = (_beside(args[0], args[1], operation), args[1])
+            whole = operation not in OF_FLOATS or kwargs.get("rounding_mode") is not None
+            args = (_beside(args[0], args[1], operation, whole), args[1])
         first: Tensor | None = None
         for place, name, optional in places:
             if place >= len(args) and name not in kwargs:
@@ -209,16 +212,19 @@ def unattached(function: Callable[..., R]) -> Callable[..., R]:
     return offered(called, function)
 
 
-def _beside(number: Any, other: Any, operation: str) -> Any:
-    """A number as a tensor that counts as one beside another tensor, or number."""
+def _beside(number: Any, other: Any, operation: str, whole: bool) -> Any:
+    """A number as a tensor that counts as one beside another tensor, or number. whole: integers
+    give integers."""
     if isinstance(other, bool | int | float) and operation in NUMBERS_ALONE:
         return Tensor._copy_of(number)
     if not isinstance(other, Tensor):
         return number
     if isinstance(number, complex):
         raise ComplexError
+    if operation == "float_power":
+        return Tensor._copy_of(number, dt.float64, other.device)
     kind = dt.of_scalar(number)
-    same = other.dtype.is_float or kind.is_int and other.dtype.is_int
+    same = other.dtype.is_float or kind.is_int and other.dtype.is_int and whole
     return Tensor._copy_of(number, other.dtype if same else kind, other.device)
 
 

@@ -80,6 +80,14 @@ STATISTICS: dict[str, Check] = {
     "logaddexp2": lambda m, t: (m.logaddexp2(t.f, t.g), m.logaddexp2(t.f * 200, t.g)),
     "ldexp": lambda m, t: (t.f.ldexp(t.x), t.i.ldexp(t.x), t.f.ldexp(t.v)),
     "float_power": lambda m, t: (t.i.float_power(2), t.p.float_power(t.v)),
+    "a number to the float_power": lambda m, t: [
+        m.float_power(number, x) for number in (0.1, 1e200, 300, -2)
+        for x in (t.v, t.v.half(), t.v.bfloat16(), t.i, t.s.byte(), t.z.half())],
+    "a number divided by integers that do not hold it": lambda m, t: [
+        f(number, x) for f in (m.div, m.divide, m.true_divide, m.xlogy) for number in (-2, 300)
+        for x in (t.s.byte(), t.s[0].byte(), t.s.to(m.int8))],
+    "a number divided by integers, rounded": lambda m, t: [
+        m.div(7, x, rounding_mode=mode) for mode in ("floor", "trunc") for x in (t.s.byte(), t.j)],
     "hardshrink": lambda m, t: (t.f.hardshrink(), t.u.hardshrink(0.3), t.n.hardshrink()),
     "dist": lambda m, t: (t.f.dist(t.g), t.f.dist(t.v, 1), t.f.dist(t.g, 3), t.f.dist(t.g, 0),
                           t.f.dist(t.g, float("inf"))),
