@@ -314,6 +314,9 @@ class _Rule:
         """What backward() gives for these inputs, for the cotangent of the call. as_tensor: makes
         tensors of its nodes, through which gradients may flow."""
         given = self._gradients(g, as_tensor)
+        if all(t is None for t in given):  # zeros of outputs, or none of empty ones
+            return [Tensor._of(const(0, source.dtype, source.shape), taken.device)
+                    for source, taken in zip(inputs, filter(None, self.takes), strict=True)]
         with set_grad_enabled(any(t.requires_grad for t in given if t is not None)), \
                 hooks.users_walk():
             result = self.function.backward(self.ctx, *given)

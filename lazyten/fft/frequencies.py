@@ -11,8 +11,9 @@ from lazyten.frontend.core.keywords import making
 from lazyten.frontend.functions import tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
+from lazyten.ir.dtype import DType, as_dtype
 from lazyten.operators.math import shapes
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, DTypeError
 
 
 @takes_tensors
@@ -37,12 +38,20 @@ def _count(n: int, operation: str) -> int:
     return count
 
 
+def _kind(dtype: DTypeLike | None, operation: str) -> DType:
+    kind = dt.default_float if dtype is None else as_dtype(dtype)
+    if dt.category(kind) < dt.category(dt.float32):
+        raise DTypeError(f"{operation} of {kind.name}: frequencies are parts of a whole; give a "
+                         f"float type")
+    return kind
+
+
 @making
 def fftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None,
             requires_grad: bool = False) -> Tensor:
     """The frequencies of a transform of n values that are d apart: 0, 1, .., -2, -1 over n d."""
     spacing = float(shapes.as_number(d, "fftfreq", "d"))
-    return tensor(np.fft.fftfreq(_count(n, "fftfreq"), spacing), dtype or dt.default_float, device,
+    return tensor(np.fft.fftfreq(_count(n, "fftfreq"), spacing), _kind(dtype, "fftfreq"), device,
                   requires_grad)
 
 
@@ -51,5 +60,5 @@ def rfftfreq(n: int, d: float = 1.0, dtype: DTypeLike | None = None, device: str
              requires_grad: bool = False) -> Tensor:
     """Those of them that are not below 0: 0, 1, .., n // 2 over n d."""
     spacing = float(shapes.as_number(d, "rfftfreq", "d"))
-    return tensor(np.fft.rfftfreq(_count(n, "rfftfreq"), spacing), dtype or dt.default_float,
-                  device, requires_grad)
+    return tensor(np.fft.rfftfreq(_count(n, "rfftfreq"), spacing), _kind(dtype, "rfftfreq"), device,
+                  requires_grad)

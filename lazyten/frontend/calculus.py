@@ -10,7 +10,8 @@ from lazyten.frontend.functions import cat
 from lazyten.frontend.limits import result_type
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.operators.math import shapes
+from lazyten.operators.math import composites, shapes
+from lazyten.operators.math import elementwise as ew
 from lazyten.support.errors import ArgumentError, ShapeError
 
 
@@ -22,9 +23,9 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tu
     n = y.shape[axis]
     if not n:  # whatever x is, as in PyTorch
         return y, axis
-    width: Any = dx
+    y, width = y._unary(composites.exact), dx
     if x is not None:
-        width = x.diff(dim=-1 if x.ndim == 1 else dim)
+        width = x._unary(composites.exact).diff(dim=-1 if x.ndim == 1 else dim)
         if x.ndim == 1:
             if x.numel() != n:
                 raise ShapeError(f"{operation}: x has {x.numel()} elements, but y has {n} along "
@@ -51,7 +52,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1,
                          dim: int = -1) -> Tensor:
     """`trapezoid` up to each value but the first."""
     areas, axis = _areas(y, x, dx, dim, "cumulative_trapezoid")
-    return areas.cumsum(axis)
+    return areas._unary(ew.as_float).cumsum(axis)
 
 
 @takes_tensors
@@ -65,6 +66,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | N
     say where they are. (B. Fornberg, Math. Comp. 51, 1988.)
     """
     axes = shapes.axes(dim, input.ndim, "gradient")
+    input = input._unary(composites.exact)
     if dim is not None and not isinstance(dim, int):
         axes = tuple(shapes.axis(a, input.ndim, "gradient") for a in dim)
     each = list(spacing) if isinstance(spacing, list | tuple) else [spacing] * len(axes)
@@ -112,4 +114,4 @@ def _gaps(y: Tensor, axis: int, spacing: Any, n: int) -> Tensor:
     if spacing.shape != (n,):
         raise ShapeError(f"gradient: spacing of shape {spacing.shape} for the {n} values of axis "
                          f"{axis}; give their places")
-    return spacing.diff().reshape(line)
+    return spacing._unary(composites.exact).diff().reshape(line)

@@ -67,7 +67,7 @@ class _Eigh(Function):
     def backward(ctx: Any, of_values: Tensor | None, of_vectors: Tensor | None) -> Any:
         values, v = ctx.saved_tensors
         if of_vectors is None:
-            assert of_values is not None
+            assert of_values is not None  # one of both has a gradient
             return (v * of_values.unsqueeze(-2)) @ v.mH, None
         inner = v.mH @ of_vectors
         check_angles(inner, "linalg.eigh")

@@ -2,13 +2,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import lazyten as lt
 from lazyten.ir import dtype as dt
+from lazyten.nn import functional as F
 
 
 @pytest.mark.parametrize("dtype", dt.INTS, ids=str)
@@ -67,3 +70,37 @@ def test_a_list_of_numbers_beyond_int64_is_of_uint64_or_refused(device: str) -> 
         lt.tensor([-1, 2**63], device=device)
     mixed = [np.uint64(5), np.int64(-1)]
     assert lt.tensor(mixed, device=device).tolist() == [5, -1]
+
+
+OF_INTEGERS: dict[str, Callable[..., Any]] = {
+    "trapezoid": lt.trapezoid, "trapezoid at": lambda x, y: lt.trapezoid(x, y),
+    "cumulative_trapezoid": lambda x, y: lt.cumulative_trapezoid(x, y),
+    "gradient": lambda x, y: lt.gradient(x)[0],
+    "gradient at": lambda x, y: lt.gradient(x, spacing=(y,))[0],
+    "dist": lt.dist, "pairwise_distance": F.pairwise_distance,
+    "poisson_nll_loss": lambda x, y: F.poisson_nll_loss(x % 3, y, full=True),
+    "triplet_margin_loss": lambda x, y: F.triplet_margin_loss(x, y, y.flip(0), margin=300.0),
+    "margin_ranking_loss": lambda x, y: F.margin_ranking_loss(
+        x, y, lt.tensor([1, -1, 1, -1], device=x.device), margin=150.0),
+    "cosine_embedding_loss": lambda x, y: F.cosine_embedding_loss(
+        x, y, lt.tensor(1, device=x.device))}
+
+
+@pytest.mark.parametrize("dtype", (lt.uint8, lt.int8, lt.int16, lt.int64), ids=str)
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_a_float_of_integers_is_made_of_none_that_wrapped(name: str, dtype: dt.DType,
+                                                          device: str) -> None:
+    high = int(dtype.max) if dtype is not lt.int64 else 2**20
+    low = max(int(dtype.min), -high)
+    x = lt.tensor([high, low, high - 1, low + 2], dtype=dtype, device=device)
+    y = lt.tensor([low, high, high - 9, low + 1], dtype=dtype, device=device)
+    found, wanted = (OF_INTEGERS[name](*z) for z in ((x, y), (x.double(), y.double())))
+    assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-3)
+
+
+def test_differences_of_great_integers_are_exact(device: str) -> None:
+    """A float32 of each would be the same number."""
+    x = lt.tensor([2**40, 2**40 + 1, 2**40 + 3], device=device)
+    assert lt.gradient(x)[0].tolist() == [1, 1.5, 2]
+    assert lt.dist(x, x + 1, p=1).item() == 3
+    assert lt.trapezoid(x * 0 + 1, x).item() == 3

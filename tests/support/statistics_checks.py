@@ -143,6 +143,10 @@ ARRANGING: dict[str, Check] = {
     "unravel_index": lambda m, t: m.unravel_index(t.s, (2, 3)),
     "trapezoid": lambda m, t: (m.trapezoid(t.f), m.trapezoid(t.f, t.v), m.trapezoid(t.f, dx=0.5),
                                m.trapezoid(t.f, t.g, dim=0), m.trapz(t.c, dim=1)),
+    "cdist of rows without elements": lambda m, t: [
+        m.cdist(t.f[:, :0], t.m[:, :0], p) for p in (0.0, 1.0, 2.0, float("inf"))],
+    "cumulative_trapezoid of nothing": lambda m, t: (
+        m.cumulative_trapezoid(t.i[:0], dx=1, dim=0), m.trapezoid(t.o, dim=0)),
     "cumulative_trapezoid": lambda m, t: (m.cumulative_trapezoid(t.f), m.cumulative_trapezoid(
         t.f, t.v), m.cumulative_trapezoid(t.c, dim=0, dx=2)),
     "flip of no axes": lambda m, t: (t.f.flip(()), t.c.flip([]), t.f.flip(0, 1)),

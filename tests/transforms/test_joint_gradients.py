@@ -57,6 +57,28 @@ def test_an_output_that_is_not_used_has_none_or_zeros(materialize: bool) -> None
     np.testing.assert_allclose(x.grad.numpy(), np.cos(X), rtol=1e-6)
 
 
+@pytest.mark.parametrize("wrap", [lambda step: step, lt.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("size", [0, 3])
+def test_gradients_of_outputs_that_count_for_nothing_are_zeros(wrap: Any, size: int) -> None:
+    """backward() would have nothing but None."""
+    @wrap
+    def step(x: lt.Tensor, y: lt.Tensor) -> Any:
+        _, _, product, _ = halves([]).apply(x, y)
+        return lt.autograd.grad((product * 0).sum(), [x, y])
+
+    x, y = (lt.tensor(a[:size], requires_grad=True) for a in (X, Y))
+    for gradient in step(x, y):
+        assert gradient.tolist() == [0.0] * size and gradient.dtype is lt.float64
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 2, 2), (2, 2)])
+def test_gradients_of_no_eigenvalues_are_empty_and_of_unused_ones_zeros(shape: Any) -> None:
+    for values in (lt.linalg.eigvalsh, lt.linalg.svdvals, lambda a: lt.linalg.eigvals(a).abs()):
+        a = lt.ones(shape).tril().requires_grad_()
+        (values(a) * 0).sum().backward()
+        assert a.grad is not None and lt.equal(a.grad, lt.zeros(shape))
+
+
 def test_transforms_see_all_outputs() -> None:
     def value(x: lt.Tensor, y: lt.Tensor) -> lt.Tensor:
         sine, _, product, _ = halves([]).apply(x, y)

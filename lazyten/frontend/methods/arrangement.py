@@ -44,6 +44,9 @@ class ArrangementMethods(ViewMethods[Tensor]):
             return found
         x = self._reshaped((self.numel(),)) if dim is None else self
         axis = 0 if dim is None else shapes.axis(dim, self.ndim, "repeat_interleave")
+        if not x.shape:
+            raise IndexingError("repeat_interleave along an axis of a number, which has none; "
+                                "leave dim away")
         if not hasattr(repeats, "shape") or repeats.shape == ():
             times = shapes.as_int(repeats, "repeat_interleave", "repeats")
             if times < 0:

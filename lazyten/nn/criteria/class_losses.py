@@ -10,7 +10,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node
 from lazyten.nn.functions.activations import logsigmoid
 from lazyten.nn.functions.linear import linear
-from lazyten.nn.functions.options import reduced, reduction_of
+from lazyten.nn.functions.options import check_floats, reduced, reduction_of
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes, special
 from lazyten.operators.math.gradients import with_gradient
@@ -190,6 +190,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     name = "multi_margin_loss"
     if p not in (1, 2):
         raise ArgumentError(f"{name}: p={p} is not 1 or 2")
+    check_floats(name, input)
     rows = _rows(input, name)
     labels = target.reshape(-1)
     if not target.dtype.is_int or target.ndim >= 2 or labels.shape != rows.shape[:1]:
@@ -221,6 +222,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
     """sum over pairs of a target class and another of max(0, 1 - x[target] + x[other]), over the
     number of classes; labels (batch, classes), of which only those before the first -1 count."""
     name = "multilabel_margin_loss"
+    check_floats(name, input)
     rows, labels = _rows(input, name), _rows(target, name)
     if target.shape != input.shape or not target.dtype.is_int:
         raise ShapeError(f"{name}: an input {input.shape} takes integer labels of its shape, not "
@@ -245,6 +247,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
                                 reduction: str = "mean") -> Tensor:
     """binary_cross_entropy_with_logits averaged over the last axis, of classes."""
     name = "multilabel_soft_margin_loss"
+    check_floats(name, input)
     losses.check_same(input.node, target.node, name)
     if not input.ndim:
         raise ShapeError(f"{name}: the input has shape (); it needs a class axis")

@@ -12,9 +12,9 @@ from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import pairwise_distance
-from lazyten.nn.functions.options import reduced, reduction_of
+from lazyten.nn.functions.options import check_floats, reduced, reduction_of
 from lazyten.operators.math import elementwise as ew
-from lazyten.operators.math import losses, shapes, special
+from lazyten.operators.math import composites, losses, shapes, special
 from lazyten.support.errors import ArgumentError, ShapeError
 
 
@@ -41,7 +41,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
         raise ShapeError(f"margin_ranking_loss: the inputs have shapes {input1.shape} and "
                          f"{input2.shape} and the target {target.shape}; they need the same number "
                          f"of axes")
-    loss = (-target * (input1 - input2) + margin).clamp(min=0)
+    gap = input1._unary(composites.exact) - input2._unary(composites.exact)
+    loss = (margin - target * gap._unary(ew.as_float)).clamp(min=0)
     return reduced(loss, reduction_of(size_average, reduce, reduction), "margin_ranking_loss")
 
 
@@ -56,6 +57,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
         raise ShapeError(f"cosine_embedding_loss: the inputs have shapes {input1.shape} and "
                          f"{input2.shape} and the target {target.shape}; they need (batch, "
                          f"features) twice and (batch,), or all without a batch")
+    input1, input2 = input1._unary(ew.as_float), input2._unary(ew.as_float)
     product = (input1 * input2).sum(-1)
     squares = [x.square().sum(-1) + 1e-12 for x in (input1, input2)]
     cosine = product / (squares[0] * squares[1]).sqrt()
@@ -70,6 +72,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
                      reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """log(1 + e ** (-target * input))."""
     losses.check_same(input.node, target.node, "soft_margin_loss")
+    check_floats("soft_margin_loss", input, target)
     loss = (-target * input)._special(lambda x: special.softplus(ew.as_float(x)))
     return reduced(loss, reduction_of(size_average, reduce, reduction), "soft_margin_loss")
 

@@ -13,7 +13,7 @@ from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir.node import Node, const
-from lazyten.nn.functions.options import reduced, reduction_of
+from lazyten.nn.functions.options import check_floats, reduced, reduction_of
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses, shapes, special
 from lazyten.storage import tracing
@@ -32,6 +32,7 @@ def _warn_of_shapes(input: Tensor, target: Tensor, operation: str) -> None:
 
 def _weighted(loss: Tensor, weight: Tensor | None, reduction: str, name: str) -> Tensor:
     """The mean is then over the sum of the weights."""
+    check_floats(name, loss)
     if weight is None:
         return reduced(loss, reduction, name)
     losses.check_same(loss.node, weight.node, f"{name}, weight")
@@ -67,6 +68,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
                weight: Tensor | None = None) -> Tensor:
     """Half the squared difference below delta, delta * (difference - delta / 2) from there on."""
     _warn_of_shapes(input, target, "huber_loss")
+    check_floats("huber_loss", input, target)
     if not shapes.as_number(delta, "huber_loss", "delta") > 0:
         raise ArgumentError(f"huber_loss: delta={delta} must be above 0")
     size = (input - target).abs()
@@ -82,6 +84,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
                    ) -> Tensor:
     """The squared difference over 2 * beta below beta, the difference - beta / 2 from there on."""
     _warn_of_shapes(input, target, "smooth_l1_loss")
+    check_floats("smooth_l1_loss", input, target)
     if shapes.as_number(beta, "smooth_l1_loss", "beta") < 0:
         raise ArgumentError(f"smooth_l1_loss: beta={beta} is below 0; give 0 or more")
     size = (input - target).abs()
@@ -102,6 +105,7 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None,
     reduction 'batchmean' is the sum over the size of the first axis: the divergence as defined.
     """
     shapes.broadcast([input.shape, target.shape], "kl_div")
+    check_floats("kl_div", input, target)
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -128,6 +132,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     mean `input` unless log_input; without log(target!), or `full`, with Stirling's formula for it.
     """
     shapes.broadcast([input.shape, target.shape], "poisson_nll_loss")
+    input = input._unary(ew.as_float)  # a product of integers wraps
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         above = functions.where(target > 1, target, 1.0)
@@ -145,6 +150,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
 
     var: a number, or shaped as the input, without its last axis or with size 1 there.
     """
+    check_floats("gaussian_nll_loss", input, target)
     if not isinstance(var, Tensor):
         number = shapes.as_float(var, "gaussian_nll_loss", "var")
         if number < 0:

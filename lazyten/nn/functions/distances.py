@@ -43,6 +43,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
                       keepdim: bool = False) -> Tensor:
     """The p-norm of x1 - x2 + eps along the last axis."""
+    x1, x2 = x1._unary(composites.exact), x2._unary(composites.exact)
     gap = vector_norm(x1 - x2 + eps, p, -1, "pairwise_distance")
     return gap if keepdim or not gap.ndim else gap.squeeze(-1)
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from lazyten.frontend.tensor import Tensor
+from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import losses
 from lazyten.support.errors import ArgumentError
 
@@ -32,6 +33,11 @@ def get_enum(reduction: str) -> int:
     if reduction not in names:
         raise ArgumentError(f"reduction={reduction!r} is not one of {', '.join(names)}")
     return names.index(reduction)
+
+
+def check_floats(operation: str, *given: Tensor) -> None:
+    """DTypeError where what is made of these would be integers."""
+    losses.check_float(ew.result_type([x.node for x in given], operation), operation)
 
 
 def reduced(loss: Tensor, reduction: str, operation: str) -> Tensor:

@@ -322,7 +322,13 @@ def _power_of_size(size: Node, p: float) -> Node:
     return ew.where(none, at_0, ew.power(ew.where(none, const(1.0, size.dtype), size), p))
 
 
+def exact(x: Node) -> Node:
+    """x itself; integers and bools in int64, so that a difference or a sum of narrower ones, which
+    a float is made of then, does not wrap."""
+    return cast(x, dt.int64) if x.dtype.is_int or x.dtype is dt.bool_ else x
+
+
 def distance(a: Operand, b: Operand, p: float) -> Node:
     """The p-norm of all elements of a - b, computed in float32 or wider."""
-    gap = ew.as_float(ew.sub(a, b))
+    gap = ew.as_float(ew.sub(*[exact(x) if isinstance(x, Node) else x for x in (a, b)]))
     return norm(gap, p, tuple(range(len(gap.shape))))

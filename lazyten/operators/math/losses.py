@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.arguments import IndexBound
+from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, cast, const, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math import elementwise as ew
@@ -69,13 +70,18 @@ def chosen(labels: Node, classes: int) -> Node:
     return ew.equal(reductions.positions(shape, len(shape) - 1, kind), wide)
 
 
+def check_float(kind: DType, operation: str) -> None:
+    """DTypeError for a loss of integers, whose differences and products wrap."""
+    if not kind.is_float:
+        raise DTypeError(f"{operation} of {kind.name}: a loss is a float; convert first with "
+                         f".float()")
+
+
 def reduced(loss: Node, how: str, operation: str) -> Node:
     """The mean, the sum, or the losses themselves. ArgumentError for any other word."""
     if how not in REDUCTIONS:
         raise ArgumentError(f"{operation}: reduction {how!r} is not one of {', '.join(REDUCTIONS)}")
-    if not loss.dtype.is_float:
-        raise DTypeError(f"{operation} of {loss.dtype.name}: a loss is a float; convert first with "
-                         f".float()")
+    check_float(loss.dtype, operation)
     everything = tuple(range(len(loss.shape)))
     if how == "mean":
         return reductions.mean(loss, everything)

@@ -21,6 +21,10 @@ DTYPES = [
         ("bool",), "pass a float type"),
     Bad("softmin in a type of whole numbers", lambda t: lt.nn.functional.softmin(
         t.f, 0, dtype=lt.int64), D, "softmax", ("int64",), "pass a float type"),
+    Bad("frequencies in a type of whole numbers", lambda t: lt.fft.fftfreq(5, dtype=lt.int64), D,
+        "fftfreq", ("int64",), "float type"),
+    Bad("positive frequencies in bools", lambda t: lt.fft.rfftfreq(5, dtype="bool"), D,
+        "rfftfreq", ("bool",), "float type"),
     Bad("masked softmax in a type of whole numbers", lambda t: lt.masked.softmax(
         t.f, 0, dtype=lt.uint8), D, "softmax", ("uint8",), "pass a float type"),
     Bad("sparse softmax in a type of whole numbers", lambda t: lt.sparse.softmax(
