@@ -17,6 +17,7 @@ from lazyten.distributions.distribution import (
     logits_to_probs,
     probs_to_logits,
 )
+from lazyten.frontend.array_functions import broadcast_shapes
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.functions import arange, eye
 from lazyten.frontend.tensor import Tensor
@@ -215,6 +216,7 @@ class Multinomial(OfCategorical):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._validate_sample(value)
+        value = value.expand(broadcast_shapes(value.shape, self.logits.shape))
         some = choose((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
         return in_float64(lambda logits, x: (x.sum(-1) + 1).lgamma() - (x + 1).lgamma().sum(-1)
                           + (logits * x).sum(-1), some, value)

@@ -186,12 +186,12 @@ class Distribution:
         if not isinstance(value, Tensor):
             raise ArgumentError(f"{type(self).__name__}.log_prob: {type(value).__name__} "
                                 f"{value!r:.40} is not a tensor; wrap it in lazyten.tensor()")
-        wanted = (*self._batch_shape, *self._event_shape)
-        for a, b in zip(reversed(value.shape), reversed(wanted), strict=False):
-            if a not in (1, b) and b != 1:
-                raise ArgumentError(f"{type(self).__name__}: values of shape {value.shape} do not "
-                                    f"fit batch_shape {self._batch_shape} and event_shape "
-                                    f"{self._event_shape}")
+        event = self._event_shape
+        wanted = zip(reversed(value.shape), reversed((*self._batch_shape, *event)), strict=False)
+        if self._validate_args and value.shape[max(value.ndim - len(event), 0):] != event \
+                or any(a not in (1, b) and b != 1 for a, b in wanted):
+            raise ArgumentError(f"{type(self).__name__}: values of shape {value.shape} do not fit "
+                                f"batch_shape {self._batch_shape} and event_shape {event}")
         if self._looks and not bool(self.support.check(value).all()):
             raise ArgumentError(f"{type(self).__name__}: a value is not in {self.support}: "
                                 f"{value.detach().tolist()!r:.200}")

@@ -14,10 +14,12 @@ from lazyten.distributions.distribution import (
     choose,
     uniform_like,
 )
+from lazyten.frontend.core.functions import combined
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.random_functions import randn
 from lazyten.frontend.tensor import Tensor
+from lazyten.operators.math import inverse_functions
 
 EULER = 0.57721566490153286060
 ZERO = 1e-8
@@ -218,7 +220,8 @@ class GeneralizedPareto(LocationScale):
 
     def log_prob(self, value: Tensor) -> Tensor:
         z, (c, zero) = self._standard(value), self._shape
-        return -self.scale.log() - choose(zero, z, (1 + 1 / c) * (c * z).log1p())
+        return -self.scale.log() - choose(zero, z, combined(
+            1 + 1 / c, "xlog1py", inverse_functions.xlog1py, c * z))
 
     def log_cdf(self, value: Tensor) -> Tensor:
         """The log of cdf()."""

@@ -458,3 +458,21 @@ def test_two_different_exponential_families_have_no_divergence() -> None:
     D = lt.distributions
     with pytest.raises(NotImplementedError, match="register_kl"):
         D.kl_divergence(D.Bernoulli(0.5), D.Normal(0.0, 1.0))
+
+
+@pytest.mark.torch
+def test_counts_that_are_not_validated_are_those_of_all_classes() -> None:
+    found, expected = ([m.distributions.Multinomial(3, m.tensor([0.2, 0.3, 0.5]),
+                                                    validate_args=False).log_prob(
+        m.tensor(counts)).tolist() for counts in (1.0, [[1.0], [0.0]], [1.0, 0.0, 2.0])]
+        for m in (lt, torch))
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine == pytest.approx(theirs, rel=1e-6)
+
+
+@pytest.mark.torch
+def test_a_pareto_distribution_of_shape_minus_1_is_uniform_up_to_its_end() -> None:
+    found, expected = (m.distributions.GeneralizedPareto(
+        m.tensor(1.0), m.tensor(2.0), m.tensor(-1.0)).log_prob(m.tensor([1.0, 2.0, 3.0])).tolist()
+        for m in (lt, torch))
+    assert found == pytest.approx(expected)
