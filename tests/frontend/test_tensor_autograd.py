@@ -180,7 +180,8 @@ def used_up(device: str, is_looked_at: bool) -> tuple[lt.Tensor, lt.Tensor]:
 @pytest.mark.parametrize("go_on", [
     lambda w, loss: loss * 2, lambda w, loss: lt.zeros(()).to(loss.device).add_(loss),
     lambda w, loss: loss * 2 + w.sum(), lambda w, loss: lt.stack([loss, w[0]]).sum(),
-    lambda w, loss: lt.zeros(2).to(loss.device).copy_(loss).mul_(w).sum()])
+    lambda w, loss: lt.zeros(2).to(loss.device).copy_(loss).mul_(w).sum(),
+    lambda w, loss: loss.copy_(w.sum()) * 1])
 def test_no_gradient_flows_through_a_graph_that_is_used_up(
         go_on: Callable[[Any, Any], Any], is_looked_at: bool, device: str) -> None:
     w, loss = used_up(device, is_looked_at)

@@ -393,6 +393,22 @@ def test_steps_of_a_scaler_do_what_they_do_without(maker: str, order: str) -> No
     assert_alike(_scaled(maker, order), expected, rel=1e-6, abs=1e-7)
 
 
+@pytest.mark.parametrize("maker", SCALED)
+def test_a_step_that_may_be_skipped_is_not_the_last_one_again(maker: str) -> None:
+    """Though its parameters, gradients and states are what they were for steps that may not."""
+    p = lt.nn.Parameter(lt.tensor([1.0, 2.0]))
+    optimizer = SCALED[maker]([p])
+    for number in range(9):
+        optimizer.zero_grad()
+        p.square().sum().backward()
+        before = p.tolist()
+        if number > 4:
+            optimizer.step_unless(lt.tensor(number % 2 == 1))
+        else:
+            optimizer.step()
+        assert (p.tolist() == before) == (number in (5, 7))
+
+
 def test_steps_of_a_scaler_are_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     updates, original = [], lt.optim.Adam._update
     monkeypatch.setattr(lt.optim.Adam, "_update", lambda *args: updates.append(args)
