@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from lazyten.optim.optimizer import Optimizer
-from lazyten.optim.scheduler import LRScheduler, Rates
+from lazyten.optim.scheduler import LRScheduler, Rates, period
 from lazyten.support.errors import ArgumentError
 
 
@@ -14,7 +14,7 @@ class CosineAnnealingLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0,
                  last_epoch: int = -1) -> None:
-        self.T_max, self.eta_min = T_max, eta_min
+        self.T_max, self.eta_min = period("CosineAnnealingLR", "T_max", T_max), eta_min
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:

@@ -11,7 +11,7 @@ import numpy as np
 from lazyten.frontend.functions import stack, tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.support.errors import DTypeError, FormError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, FormError, ShapeError
 from lazyten.utils.data.stored import Reader, tensor_of
 
 Rule = Callable[..., Any]
@@ -60,13 +60,23 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any
     if rule is not None:
         return rule(batch, collate_fn_map=rules)
     if isinstance(first, Mapping):
-        return _of_mapping(first, {name: collate([one[name] for one in batch],
-                                                 collate_fn_map=rules) for name in first})
+        return _of_mapping(first, {name: collate(_values_of(name, batch), collate_fn_map=rules)
+                                   for name in first})
     if isinstance(first, Sequence):
         return _places(first, batch, rules)
     raise DTypeError(f"default_collate: an example is {type(first).__name__} {first!r:.60}; it "
                      f"must be of tensors, arrays, numbers, strings, tuples, lists and dicts: give "
                      f"collate_fn")
+
+
+def _values_of(name: Any, batch: Sequence[Mapping[Any, Any]]) -> list[Any]:
+    """What each example of a batch of mappings has of a name; ArgumentError where one has none."""
+    for place, one in enumerate(batch):
+        if name not in one:
+            raise ArgumentError(f"default_collate: example {place} of the batch has no {name!r}, "
+                                f"which example 0 has; it has {', '.join(map(repr, one))}: give "
+                                f"collate_fn")
+    return [one[name] for one in batch]
 
 
 def _places(first: Sequence[Any], batch: Sequence[Any], rules: Rules) -> Any:
