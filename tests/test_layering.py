@@ -52,7 +52,7 @@ def test_imports_point_one_way(importer: str, forbidden: str) -> None:
 
 ROOMS = [
     "version", "support", "pytorch", "ir", "symbolic", "autodiff", "operators", "operators.math",
-    "operators.arrays", "storage", "random", "sharding", "schedule", "execution.sizes",
+    "operators.arrays", "devices", "storage", "random", "sharding", "schedule", "execution.sizes",
     "execution.plans", "execution", "diagnostics",
     "frontend.core", "frontend.recorded", "frontend.methods", "frontend",
     "frontend.complexes", "sparse", "saving", "distributed", "distributed.tensor",
