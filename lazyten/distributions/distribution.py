@@ -332,11 +332,6 @@ def given_one(name: str, probs: Any, logits: Any) -> None:
         raise ArgumentError(f"{name}: give either probs or logits")
 
 
-def as_float_tensor(value: Any) -> Tensor:
-    """A tensor, of a float type if it is a number."""
-    return value if isinstance(value, Tensor) else tensor(value, dtype=dt.default_float)
-
-
 _sum_rightmost = sum_rightmost
 
 
