@@ -25,7 +25,8 @@ def vector_norm(x: Tensor, p: float, dim: int, operation: str) -> Tensor:
 @takes_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
               out: Tensor | None = None) -> Tensor:
-    """x over its p-norm along an axis, or over `eps` if that is more."""
+    """x over its p-norm along an axis, or over `eps` if that is more; in the same shape, and within
+    `out` if that is given."""
     result = input / vector_norm(input, p, dim, "normalize").clamp(min=eps)
     return result if out is None else typing.cast(Tensor, written(result, out, "normalize"))
 

@@ -10,7 +10,8 @@ from lazyten.support.errors import ArgumentError
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to eta_min in T_max epochs, and up again in as many."""
+    """Down to eta_min in T_max epochs, and up again in as many: at epoch t
+    eta_min + (lr - eta_min) (1 + cos(pi t / T_max)) / 2. ArgumentError for a T_max of 0 or less."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0,
                  last_epoch: int = -1) -> None:

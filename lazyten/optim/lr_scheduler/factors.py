@@ -64,7 +64,8 @@ class MultiplicativeLR(_Functions):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """Times gamma every step_size epochs: lr gamma ** (epoch // step_size). ArgumentError for a
+    step_size of 0 or less."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1,
                  last_epoch: int = -1) -> None:

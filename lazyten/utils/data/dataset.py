@@ -46,7 +46,8 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """The rows of tensors: example i is a tuple of row i of each."""
+    """The rows of tensors: example i is a tuple of row i of each. ShapeError unless all have as
+    many rows."""
 
     def __init__(self, *tensors: Tensor) -> None:
         tensors_given("TensorDataset", *tensors)
