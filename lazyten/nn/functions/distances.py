@@ -4,6 +4,7 @@ from __future__ import annotations
 import typing
 
 from lazyten.frontend.arguments import takes_tensors, written
+from lazyten.frontend.array_functions import check_power
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
@@ -55,6 +56,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     rows = input.shape[0] if input.ndim == 2 else -1
     if rows < 0:
         raise ArgumentError(f"pdist: the input has shape {input.shape}; it needs (rows, features)")
+    check_power(p, "pdist")
     pairs = [(i, j) for i in range(rows) for j in range(i + 1, rows)]
     if not pairs:
         return input.sum(1)[:0]

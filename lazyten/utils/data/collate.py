@@ -53,6 +53,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any:
     """default_collate with rules of one's own: what to do by the type of the first example."""
+    if not len(batch):
+        raise ArgumentError("default_collate: a batch of no examples; give one or more")
     rules = collate_fn_map or {}
     first = batch[0]
     rule = rules.get(type(first)) or next(
@@ -69,8 +71,18 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any
                      f"collate_fn")
 
 
+def _check_kind(kind: type[Any], batch: Sequence[Any]) -> None:
+    """DTypeError unless all examples are of a kind, as the first is."""
+    for place, one in enumerate(batch):
+        if not isinstance(one, kind):
+            raise DTypeError(f"default_collate: example {place} of the batch is "
+                             f"{type(one).__name__} {one!r:.60}, and example 0 "
+                             f"{type(batch[0]).__name__}; they must be alike: give collate_fn")
+
+
 def _values_of(name: Any, batch: Sequence[Mapping[Any, Any]]) -> list[Any]:
     """What each example of a batch of mappings has of a name; ArgumentError where one has none."""
+    _check_kind(Mapping, batch)
     for place, one in enumerate(batch):
         if name not in one:
             raise ArgumentError(f"default_collate: example {place} of the batch has no {name!r}, "
@@ -81,6 +93,7 @@ def _values_of(name: Any, batch: Sequence[Mapping[Any, Any]]) -> list[Any]:
 
 def _places(first: Sequence[Any], batch: Sequence[Any], rules: Rules) -> Any:
     """A batch of sequences, place by place."""
+    _check_kind(Sequence, batch)
     sizes = {len(one) for one in batch}
     if len(sizes) != 1:
         raise ShapeError(f"default_collate: examples have {sorted(sizes)} elements; they must "
@@ -119,6 +132,7 @@ def _of_sequence(like: Sequence[Any], found: list[Any]) -> Any:
 def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None = None) -> Tensor:
     """Tensors stacked: by the host, as their values are there, or in the graph where gradients flow
     through them."""
+    _check_kind(Tensor, batch)
     try:
         storages = {t._storage for t in batch}
     except FormError:
@@ -135,6 +149,7 @@ def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None =
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Tensor:
     """Arrays stacked to a tensor."""
+    _check_kind(np.ndarray, batch)
     if batch[0].dtype.kind in _TEXT:
         raise DTypeError(f"default_collate: arrays of {batch[0].dtype} cannot be tensors: give "
                          f"collate_fn")
