@@ -92,6 +92,8 @@ MODULES = [
         D, "quantize_dynamic", ("Tensor",), "give the model"),
     Bad("an image resized by letters", lambda t: layers.Upsample(scale_factor="a"),
         D, "Upsample", ("scale_factor", "'a'"), "a number"),
+    Bad("a transform along two axes of a vector", lambda t: lt.fft.fft2(t.v),
+        X, "fftn", ("axis -2", "1 axes"), "use -1 to 0"),
     Bad("distances with a power below 0", lambda t: lt.cdist(t.f, t.f, p=-1),
         A, "cdist", ("p=-1",), "0 or more"),
     Bad("distances of all pairs with a power below 0", lambda t: lt.pdist(t.f, -2.0),
