@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 
 import lazyten as lt
 from benchmarks.nets import NETS, Net
+from lazyten.devices.program import Program
 from lazyten.execution.trial import Bench
 from lazyten.ir.kernel import Given, Kernel
-from lazyten.storage.device import Program, executor
+from lazyten.storage.device import executor
 from lazyten.tuning.tuning import Launched, launches_of
 
 TURN_S = 2e-3

@@ -22,11 +22,11 @@ from lazyten.codegen.pipeline import DRIVER, PASSES, renderer
 from lazyten.codegen.predictions import Prediction, Sample, is_sure, numbers_of
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
+from lazyten.devices.program import AtSizes
 from lazyten.ir.decision_grammar import PLAIN
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.inspection import verify
 from lazyten.ir.kernel import Given, Kernel
-from lazyten.storage.device import AtSizes
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import attribute_to
 from lazyten.support.passes import is_verifying

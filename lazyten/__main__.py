@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from lazyten import __version__
+from lazyten.devices.executor import Executor
 from lazyten.doctor import problems
 from lazyten.ir import dtype as dt
 from lazyten.run import run
@@ -18,7 +19,6 @@ from lazyten.storage.device import (
     BUILT_IN,
     CONTRACT,
     NEEDS,
-    Executor,
     available,
     executor,
     missing,

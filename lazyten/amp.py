@@ -196,6 +196,9 @@ class GradScaler:
     def _of(self, optimizer: Optimizer) -> _Pending:
         """What is known of an optimizer. In a jitted function it is there before the first call,
         and the trace depends on the stage that it begins in."""
+        if not hasattr(optimizer, "param_groups"):
+            raise DTypeError(f"GradScaler: {type(optimizer).__name__} {optimizer!r:.60} is not an "
+                             f"optimizer; give the optimizer itself")
         pending = self._pending.get(optimizer)
         if pending is None:
             with tracing.listening(None):

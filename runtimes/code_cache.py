@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from lazyten.codegen.targets.generated import Generated
+from lazyten.devices.executor import Kept
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.claims import Claims
 from lazyten.runtimes.overlap import overlapped
-from lazyten.storage.device import Kept
 from lazyten.support import observers
 from lazyten.support.disk_cache import DiskCache, default_folder
 

@@ -12,7 +12,7 @@ graph, then launches programs on buffers in order. A runtime with an `__init__` 
 `Runtime` in it. Where a program can fail because of what the user did, raise a LazytenError:
 DeviceError for memory and the device itself, CompileError for a refused kernel. A device that takes
 kernels as graphs instead of text, as the interpreter does, subclasses
-`lazyten.storage.device.Executor` and writes `build` itself.
+`lazyten.devices.executor.Executor` and writes `build` itself.
 
 The code generator is imported where it is asked for: a process that finds all its kernels on disk
 does without, and starts in half the time. Whatever imports or compiles is `undivided`: a fork by
@@ -31,11 +31,12 @@ import numpy as np
 
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
+from lazyten.devices.executor import Executor
+from lazyten.devices.program import AtSize, AtSizes, Handle, Program
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, nameless, structure
 from lazyten.ir.node import toposort
-from lazyten.storage.device import AtSize, AtSizes, Executor, Handle, Program
 from lazyten.support import observers
 from lazyten.support.errors import CompileError, DeviceError, DTypeError
 from lazyten.support.forking import undivided
@@ -105,7 +106,7 @@ class VaryingProgram(LoadedProgram):
 class Runtime(Executor):
     """A device that runs generated code. A subclass sets `target` and fills in the methods.
 
-    Memory (alloc, free, copy_in, copy_out, described in `lazyten.storage.device.Executor`):
+    Memory (alloc, free, copy_in, copy_out, described in `lazyten.devices.executor.Executor`):
 
     - Memory starts at a multiple of 64 bytes, or of `target.vector_bytes` if that is more.
       Kernels may read its first element whatever its size: an access that is masked off goes there.

@@ -39,7 +39,8 @@ opencl_grid.register()
 cuda_on_cpu.register()
 
 OPENCL_FILES = frozenset({"test_checks", "test_errors", "test_gather", "test_index_arrays",
-                          "test_jit", "test_launch_sequence", "test_memory_stats", "test_runtimes",
+                          "test_jit", "test_jit_refusals", "test_jit_values",
+                          "test_launch_sequence", "test_memory_stats", "test_runtimes",
                           "test_special"})
 """Where `device` is OpenCL too: what runtimes promise, replay, indices, transcendental functions.
 PoCL takes 60 ms to compile a kernel and 200 ms a program, so that the other files would take

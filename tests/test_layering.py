@@ -52,7 +52,7 @@ def test_imports_point_one_way(importer: str, forbidden: str) -> None:
 
 ROOMS = [
     "version", "support", "pytorch", "ir", "symbolic", "autodiff", "operators", "operators.math",
-    "operators.arrays", "storage", "random", "sharding", "schedule", "execution.sizes",
+    "operators.arrays", "devices", "storage", "random", "sharding", "schedule", "execution.sizes",
     "execution.plans", "execution", "diagnostics",
     "frontend.core", "frontend.recorded", "frontend.methods", "frontend",
     "frontend.complexes", "sparse", "saving", "distributed", "distributed.tensor",
@@ -124,6 +124,41 @@ def test_the_compiler_in_one_sitting_is_as_long_as_the_map_says() -> None:
     total = sum(len(path.read_text("utf8").splitlines()) for path in FILES.values())
     assert found == pytest.approx(lines, rel=0.02)
     assert total == pytest.approx(whole, rel=0.02)
+
+
+def test_the_map_names_what_is_where_it_says() -> None:
+    page = (CHECKOUT / "ARCHITECTURE.md").read_text("utf8").partition("## Where is it?")[2]
+    places = re.findall(r"`([\w/]+\.py)`: `(\w+)`", page.partition("\n## ")[0])
+    assert len(places) > 10
+    for path, name in places:
+        body = ast.parse((CHECKOUT / path).read_text("utf8")).body
+        assert name in {found for node in body for found in _defined(node)}, f"{path}: {name}"
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The names that a statement of a module defines."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else \
+        [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [x.id for x in targets if isinstance(x, ast.Name)]
+
+
+def test_files_that_are_named_are_there() -> None:
+    """Of pages about the code and of docstrings: files by a part of their path at least."""
+    there = {f"/{path.relative_to(CHECKOUT)}" for path in CHECKOUT.rglob("*.*")
+             if ".venv" not in path.parts and "build" not in path.parts}
+    texts = {name: (CHECKOUT / name).read_text("utf8") for name in (
+        "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/porting.md", "docs/cost_models.md")}
+    for name, path in FILES.items():
+        nodes = ast.walk(ast.parse(path.read_text("utf8")))
+        texts[name] = "\n".join(
+            ast.get_docstring(node) or "" for node in nodes
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef))
+    gone = {(where, named) for where, text in texts.items()
+            for named in re.findall(r"(?<![\w/.*])(?:\w+/)+\w+\.(?:py|md|h)\b", text)
+            if not any(path.endswith(f"/{named}") for path in there)}
+    assert gone == set()
 
 
 def test_nothing_imports_the_programs_above() -> None:

@@ -29,10 +29,10 @@ from lazyten.codegen.instructions.instructions import (
     Splat,
     Value,
 )
+from lazyten.devices.program import SLOT_BYTES, in_slot
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
-from lazyten.storage.device import SLOT_BYTES, in_slot
 
 FIRST_READ, FIRST_SUM = -(1 << 40), -(1 << 41)
 """Numbers of new values, downwards: no pass before has come so far."""

@@ -22,8 +22,8 @@ import numpy as np
 from lazyten.codegen.render.render_c import function_name
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
+from lazyten.devices.executor import MemoryStats
 from lazyten.runtimes.contract import Runtime
-from lazyten.storage.device import MemoryStats
 from lazyten.support.errors import CompileError, DeviceError
 
 Array = np.ndarray[Any, Any]

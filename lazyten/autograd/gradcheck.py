@@ -35,6 +35,9 @@ def gradcheck(func: Callable[..., Any], inputs: Tensor | Sequence[Any], eps: flo
     always checked, the same graph always gives the same bits, and forward mode and batches are made
     of the graph that is checked.
     """
+    if not callable(func):
+        raise ArgumentError(f"gradcheck of {type(func).__name__} {func!r:.60}: give the function, "
+                            f"and then its inputs")
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     wanted = [i for i, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
     if not wanted or any(given[i].dtype.bits < 64 for i in wanted):

@@ -62,10 +62,10 @@ that replaces an input, so a call that fails leaves everything as it was. (Nodes
 otherwise: this one names memory whose old contents nobody can name any more.)
 
 Where sizes vary (`lt.Dim`, dims.py) a call is captured at each size, as its Python may do anything
-with it, but plans share kernels: execution/varying.py says which computation is being planned, and
-codegen/templates.py has one text for many sizes. Before a region of sizes is compiled for, the
-function is recorded at a few others, which shows what of its kernels differs; captured calls of
-late alone keep memory.
+with it, but plans share kernels: execution/plans/varying.py says which computation is being
+planned, and codegen/templates.py has one text for many sizes. Before a region of sizes is compiled
+for, the function is recorded at a few others, which shows what of its kernels differs; captured
+calls of late alone keep memory.
 
 A replay is a few comparisons of whole lists, not a walk: the call's key, the objects that names
 mean, the flags of storages, and reference counts are each compared at once; only where something

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.devices.program import Handle
 from lazyten.diagnostics.kernel_shrink import shrink
 from lazyten.execution.launch_file import Launch, load, save
 from lazyten.execution.trial import tolerance
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, computation
-from lazyten.storage.device import Handle, executor
+from lazyten.storage.device import executor
 from lazyten.storage.placement import canonical
 from lazyten.support.errors import CheckError, LazytenError
 

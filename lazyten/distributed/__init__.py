@@ -2,7 +2,7 @@
 
 In: a program that mpiexec or srun has started several times. Out: collectives among these ranks, as
 operations of the graph like any other. Not here: how they are scheduled (schedule/scans.py) and run
-between kernels (execution/collectives.py). docs/distributed.md tells how to use it.
+between kernels (execution/plans/collectives.py). docs/distributed.md tells how to use it.
 
 Files, in reading order:
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, overload
 
 from lazyten.autograd import grad
@@ -18,7 +18,7 @@ from lazyten.ir import dtype as dt
 from lazyten.operators.math import elementwise as ew
 from lazyten.storage import levels, tracing
 from lazyten.storage.device import widest_float
-from lazyten.support.errors import ArgumentError, NoGradientError, NotDefinedError
+from lazyten.support.errors import ArgumentError, DTypeError, NoGradientError, NotDefinedError
 from lazyten.support.grad_mode import enable_grad, no_grad
 
 Shape = Sequence[int]
@@ -176,6 +176,9 @@ class Distribution:
         return object.__new__(type(self)) if _instance is None else _instance
 
     def _extended_shape(self, sample_shape: Shape = ()) -> Size:
+        if not isinstance(sample_shape, Iterable):
+            raise DTypeError(f"{type(self).__name__}: sample_shape is {sample_shape!r:.60}; give a "
+                             f"tuple of sizes, such as ({sample_shape!r:.60},)")
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     def _validate_sample(self, value: Any) -> Tensor:
@@ -327,11 +330,6 @@ def given_one(name: str, probs: Any, logits: Any) -> None:
     """ArgumentError unless one of two parameters is given."""
     if (probs is None) == (logits is None):
         raise ArgumentError(f"{name}: give either probs or logits")
-
-
-def as_float_tensor(value: Any) -> Tensor:
-    """A tensor, of a float type if it is a number."""
-    return value if isinstance(value, Tensor) else tensor(value, dtype=dt.default_float)
 
 
 _sum_rightmost = sum_rightmost

@@ -13,7 +13,7 @@ from lazyten.distributions.distribution import sum_rightmost
 from lazyten.frontend.limits import finfo
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functional import softplus
-from lazyten.support.errors import ArgumentError, NotDefinedError
+from lazyten.support.errors import ArgumentError, DTypeError, NotDefinedError
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -148,6 +148,10 @@ class ComposeTransform(Transform):
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.parts = list(parts)
+        for part in self.parts:
+            if not isinstance(part, Transform):
+                raise DTypeError(f"ComposeTransform: {type(part).__name__} {part!r:.60} is not a "
+                                 f"transform; give a list of transforms")
         if self.parts:
             axes = self.parts[-1].codomain.event_dim
             for part in reversed(self.parts):

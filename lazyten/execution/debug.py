@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from weakref import WeakSet
 
+from lazyten.devices.program import Program
 from lazyten.ir.inspection import dump
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import ELEMENTWISE, Op
 from lazyten.schedule.schedule import Schedule
-from lazyten.storage.device import Program
 from lazyten.support.errors import ArgumentError
 from lazyten.support.observers import Launch, Observer, Plan, Span
 from lazyten.support.passes import NAMES

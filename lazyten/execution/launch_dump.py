@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.devices.program import Argument, Handle
 from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Kernel
 from lazyten.schedule.schedule import Schedule
-from lazyten.storage.device import Argument, Handle, executor
+from lazyten.storage.device import executor
 from lazyten.support import observers
 from lazyten.support.forking import undivided
 from lazyten.support.observers import Launch, Observer

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.devices.program import Program
 from lazyten.ir.kernel import Given, Kernel, computation
 from lazyten.ir.kernel_text import read_computation
-from lazyten.storage.device import Program, executor
+from lazyten.storage.device import executor
 from lazyten.support.errors import ArgumentError
 from lazyten.support.location import Location
 from lazyten.support.paths import write_files

@@ -11,6 +11,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from lazyten.devices.program import Handle
 from lazyten.execution import interpreted
 from lazyten.execution.aliasing import aliased_outputs, first_launches, postponed, replacements
 from lazyten.execution.plans.checks import index_checks, is_outside, outside_error, reach
@@ -23,7 +24,6 @@ from lazyten.execution.result_buffers import ResultBuffer, ResultSets, are_alone
 from lazyten.ir.node import Node, make, reshape, substitute
 from lazyten.ir.ops import Op
 from lazyten.schedule.schedule import Schedule, replan
-from lazyten.storage.device import Handle
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer, Storage
 from lazyten.support import observers

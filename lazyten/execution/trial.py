@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.devices.program import Handle, Program
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import Node, toposort
 from lazyten.ir.ops import Op
-from lazyten.storage.device import Handle, Program, executor
+from lazyten.storage.device import executor
 from lazyten.support.errors import LazytenError
 
 Array = np.ndarray[Any, Any]

@@ -15,11 +15,12 @@ from lazyten.frontend.functions import zeros
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, DTypeError, IndexingError, ShapeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Sizes = Sequence[int] | None
+
 LAST_TWO = (-2, -1)
 
 
@@ -78,78 +79,78 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 # ---- several axes --------------------------------------------------------------------------------
 
 @takes_signals
-def fftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
+def fftn(input: Tensor, s: Axes = None, dim: Axes = None, norm: str | None = None) -> Tensor:
     """fft along several axes, or all; s: their lengths."""
     return _along_all(_taken(input, "fftn"), s, dim, norm, False, "fftn")
 
 
 @takes_signals
-def ifftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
+def ifftn(input: Tensor, s: Axes = None, dim: Axes = None, norm: str | None = None) -> Tensor:
     """ifft along several axes, or all; s: their lengths."""
     return _along_all(_taken(input, "ifftn"), s, dim, norm, True, "ifftn")
 
 
 @takes_signals
-def rfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
+def rfftn(input: Tensor, s: Axes = None, dim: Axes = None, norm: str | None = None) -> Tensor:
     """rfft along the last of several axes, and fft along the others."""
     return _halved(input, s, dim, norm, False, "rfftn")
 
 
 @takes_signals
-def irfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
+def irfftn(input: Tensor, s: Axes = None, dim: Axes = None, norm: str | None = None) -> Tensor:
     """ifft along all of several axes but the last, and irfft along that."""
     return _made_real(input, s, dim, norm, True, "irfftn")
 
 
 @takes_signals
-def hfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
+def hfftn(input: Tensor, s: Axes = None, dim: Axes = None, norm: str | None = None) -> Tensor:
     """fft along all of several axes but the last, and hfft along that."""
     return _made_real(input, s, dim, norm, False, "hfftn")
 
 
 @takes_signals
-def ihfftn(input: Tensor, s: Sizes = None, dim: Sizes = None, norm: str | None = None) -> Tensor:
+def ihfftn(input: Tensor, s: Axes = None, dim: Axes = None, norm: str | None = None) -> Tensor:
     """ihfft along the last of several axes, and ifft along the others."""
     return _halved(input, s, dim, norm, True, "ihfftn")
 
 
 @takes_signals
-def fft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
+def fft2(input: Tensor, s: Axes = None, dim: Axes = LAST_TWO,
          norm: str | None = None) -> Tensor:
     """fftn along the last two axes."""
     return fftn(input, s, dim, norm)
 
 
 @takes_signals
-def ifft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
+def ifft2(input: Tensor, s: Axes = None, dim: Axes = LAST_TWO,
           norm: str | None = None) -> Tensor:
     """ifftn along the last two axes."""
     return ifftn(input, s, dim, norm)
 
 
 @takes_signals
-def rfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
+def rfft2(input: Tensor, s: Axes = None, dim: Axes = LAST_TWO,
           norm: str | None = None) -> Tensor:
     """rfftn along the last two axes."""
     return rfftn(input, s, dim, norm)
 
 
 @takes_signals
-def irfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
+def irfft2(input: Tensor, s: Axes = None, dim: Axes = LAST_TWO,
            norm: str | None = None) -> Tensor:
     """irfftn along the last two axes."""
     return irfftn(input, s, dim, norm)
 
 
 @takes_signals
-def hfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
+def hfft2(input: Tensor, s: Axes = None, dim: Axes = LAST_TWO,
           norm: str | None = None) -> Tensor:
     """hfftn along the last two axes."""
     return hfftn(input, s, dim, norm)
 
 
 @takes_signals
-def ihfft2(input: Tensor, s: Sizes = None, dim: Sizes = LAST_TWO,
+def ihfft2(input: Tensor, s: Axes = None, dim: Axes = LAST_TWO,
            norm: str | None = None) -> Tensor:
     """ihfftn along the last two axes."""
     return ihfftn(input, s, dim, norm)
@@ -190,10 +191,12 @@ def _scale(norm: str | None, n: int, inverse: bool, operation: str) -> float:
     return 1 / n if inverse == (norm != "forward") else 1.0
 
 
-def _axes(x: Tensor, s: Sizes, dim: Any, operation: str) -> list[tuple[int, int | None]]:
+def _axes(x: Tensor, s: Axes, dim: Any, operation: str) -> list[tuple[int, int | None]]:
     """The axes of a transform, each with its length, None for what it has."""
     if isinstance(dim, int):
         dim = (dim,)
+    if isinstance(s, int):
+        s = (s,)
     if dim is None:
         rank = x.ndim if s is None else len(s)
         if rank > x.ndim:
@@ -255,14 +258,14 @@ def _real_along(x: Tensor, n: int | None, dim: int, norm: str | None, inverse: b
     return found
 
 
-def _along_all(x: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool,
+def _along_all(x: Tensor, s: Axes, dim: Axes, norm: str | None, inverse: bool,
                operation: str) -> Tensor:
     for axis, n in reversed(_axes(x, s, dim, operation)):
         x = _along(x, n, axis, norm, inverse, operation)
     return x if x.dtype.is_complex else x.to(dtype=dt.complex_of(x.dtype))
 
 
-def _halved(input: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool,
+def _halved(input: Tensor, s: Axes, dim: Axes, norm: str | None, inverse: bool,
             operation: str) -> Tensor:
     x = _real(input, operation)
     *others, (last, n) = _several(x, s, dim, operation)
@@ -272,7 +275,7 @@ def _halved(input: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool
     return x
 
 
-def _made_real(input: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: bool,
+def _made_real(input: Tensor, s: Axes, dim: Axes, norm: str | None, inverse: bool,
                operation: str) -> Tensor:
     x = _taken(input, operation)
     *others, (last, n) = _several(x, s, dim, operation)
@@ -281,7 +284,7 @@ def _made_real(input: Tensor, s: Sizes, dim: Sizes, norm: str | None, inverse: b
     return _real_along(x, n, last, norm, inverse, operation)
 
 
-def _several(x: Tensor, s: Sizes, dim: Sizes, operation: str) -> list[tuple[int, int | None]]:
+def _several(x: Tensor, s: Axes, dim: Axes, operation: str) -> list[tuple[int, int | None]]:
     axes = _axes(x, s, dim, operation)
     if not axes:
         raise ArgumentError(f"{operation} of shape {x.shape} along no axes: name at least one")

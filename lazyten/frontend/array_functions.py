@@ -191,9 +191,16 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
     if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-1]:
         raise ShapeError(f"cdist of shapes {x1.shape} and {x2.shape}: give (.., P, M) and "
                          f"(.., R, M)")
+    check_power(p, "cdist")
     if not x1.shape[-1]:  # p = inf asks for the greatest of none
         return (x1.unsqueeze(-2) * x2.unsqueeze(-3)).sum(-1)
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, -1)
+
+
+def check_power(p: float, operation: str) -> None:
+    """ArgumentError for the power of a norm of differences below 0."""
+    if not shapes.as_number(p, operation, "p") >= 0:
+        raise ArgumentError(f"{operation}: p={p!r}; give 0 or more, or infinity")
 
 
 @takes_tensors

@@ -63,7 +63,8 @@ def full(size: Sequence[int] | int, fill_value: Scalar, dtype: DTypeLike | None 
 @making
 def zeros(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           requires_grad: bool = False) -> Tensor:
-    """Every element 0."""
+    """Every element 0. size: sizes one by one or in a tuple; of the default float type unless
+    `dtype` says otherwise. Nothing is stored until something is written."""
     node = const(0, _type(dtype, dt.default_float), shapes.new_shape(size, "zeros"))
     return _new(node, device, requires_grad)
 
@@ -207,7 +208,7 @@ def linspace(start: float, end: float, steps: int, dtype: DTypeLike | None = Non
 @making
 def eye(n: int, m: int | None = None, dtype: DTypeLike | None = None,
         device: str | None = None, requires_grad: bool = False) -> Tensor:
-    """n rows of m columns with 1 on the diagonal."""
+    """n rows of m columns (n, if left out) with 1 on the diagonal and 0 beside it: (n, m)."""
     rows, columns = shapes.new_shape([n, n if m is None else m], "eye")
     diagonal = ew.equal(reshape(iota(rows), (rows, 1)), reshape(iota(columns), (1, columns)))
     return _new(cast(diagonal, _type(dtype, dt.default_float)), device, requires_grad)
@@ -244,8 +245,8 @@ def _nodes(tensors: Sequence[Tensor], operation: str) -> list[Node]:
 
 @takes_out
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """The tensors one after another along an axis; the other axes must be equal, but an empty
-    vector goes with any."""
+    """The tensors one after another along an axis: (a, n) and (b, n) become (a + b, n). ShapeError
+    unless the other axes are equal, but an empty vector goes with any; types are promoted."""
     nodes = _nodes(tensors, "cat")
     nodes = [x for x in nodes if x.shape != (0,)] or nodes[:1]  # which goes with any shape
     if nodes[0].shape == (0,):
@@ -261,7 +262,8 @@ concat = cat
 
 @takes_out
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
-    """The tensors along a new axis; all shapes must be equal."""
+    """The tensors along a new axis: of k of shape (a, b), (k, a, b) with dim 0 and (a, b, k) with
+    dim -1. ShapeError unless all shapes are equal; types are promoted."""
     nodes = _nodes(tensors, "stack")
     axis = shapes.axis(dim, len(nodes[0].shape) + 1, "stack")
     return Tensor._result(joining.stack(nodes, axis), *tensors)

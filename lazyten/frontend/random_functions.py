@@ -52,7 +52,9 @@ def _leaf(drawn: Tensor, requires_grad: bool) -> Tensor:
 @recorded
 def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
          generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
-    """Numbers evenly spread over [0, 1)."""
+    """Numbers evenly spread over [0, 1), of the default float type unless `dtype` says otherwise.
+    generator: where they come from, the default one that `manual_seed` seeds if None; the same on
+    every device."""
     return _floats(random.uniform, "rand", size, dtype, device, generator, requires_grad)
 
 
@@ -61,7 +63,7 @@ def rand(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
 @recorded
 def randn(*size: Any, dtype: DTypeLike | None = None, device: str | None = None,
           generator: Generator | None = None, requires_grad: bool = False) -> Tensor:
-    """Normally distributed numbers, mean 0 and variance 1."""
+    """Normally distributed numbers, mean 0 and variance 1; for the rest see rand()."""
     return _floats(distributions.normal, "randn", size, dtype, device, generator, requires_grad)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.forms import made_of_others
 from lazyten.frontend.tensor import Tensor
 from lazyten.support.errors import ShapeError
 
-P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -13,6 +13,8 @@ from lazyten.support.errors import ArgumentError, AttributeNameError, DTypeError
 def position(index: int, count: int, container: str, more: int = 0) -> int:
     """An index, which may count from the end, as one from 0. IndexingError if it is outside."""
     number = shapes.as_int(index, container, "an index")
+    if not count + more:
+        raise IndexingError(f"{container}: index {number}, and it has no modules; append() some")
     if not -count <= number < count + more:
         raise IndexingError(f"{container}: index {number} is outside its {count} modules; use "
                             f"{-count} to {count + more - 1}")

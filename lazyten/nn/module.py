@@ -142,6 +142,9 @@ class Module(StateMethods):
     def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call `fn` with every module below this one, children first, and then with this one; gives
         this module."""
+        if not callable(fn):
+            raise DTypeError(f"apply: {type(fn).__name__} {fn!r:.60} cannot be called; give a "
+                             f"function of a module")
         for module in self.children():
             module.apply(fn)
         fn(self)

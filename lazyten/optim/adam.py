@@ -52,8 +52,12 @@ class Moments(CompiledOptimizer):
 
 
 class Adam(Moments):
-    """Adam (D. Kingma and J. Ba, 2015); weight_decay is added to the gradient, unless
-    decoupled_weight_decay. amsgrad: divide by the greatest average so far (S. Reddi et al., 2018).
+    """Adam (D. Kingma and J. Ba, 2015): with m and v the averages of the gradient g and of g ** 2,
+    which forget by betas[0] and betas[1] a step, and divided by 1 - betas ** t at step t,
+    p -= lr m / (sqrt(v) + eps).
+
+    weight_decay p is added to the gradient, unless decoupled_weight_decay. amsgrad: divide by the
+    greatest average so far (S. Reddi et al., 2018).
 
     foreach, fused and capturable choose an implementation of PyTorch's, and change nothing here.
     """
@@ -92,8 +96,8 @@ class Adam(Moments):
 
 
 class AdamW(Adam):
-    """Adam with the weight decay taken from the parameter itself (I. Loshchilov and F. Hutter,
-    2019)."""
+    """Adam with the weight decay taken from the parameter itself, p -= lr weight_decay p before the
+    step (I. Loshchilov and F. Hutter, 2019)."""
 
     def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: Betas = BETAS,
                  eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *,

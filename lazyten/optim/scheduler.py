@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lazyten.frontend.tensor import Tensor
+from lazyten.operators.math import shapes
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.param_groups import Group, short
 from lazyten.storage import tracing
@@ -169,6 +170,13 @@ def checked(name: str, optimizer: Any) -> Optimizer:
         raise DTypeError(f"{name}: {short(optimizer)} is not an optimizer; give the optimizer, not "
                          f"a model or its parameters")
     return optimizer
+
+
+def period(name: str, option: str, value: Any) -> Any:
+    """A number of epochs or steps that rates are divided by. ArgumentError unless it is above 0."""
+    if not shapes.as_number(value, name, option) > 0:
+        raise ArgumentError(f"{name}: {option}={value!r} must be a number above 0")
+    return value
 
 
 def copied(rate: Any) -> Any:

@@ -15,7 +15,9 @@ from lazyten.support.errors import ArgumentError
 
 
 class SGD(CompiledOptimizer):
-    """Stochastic gradient descent, with momentum (Nesterov's if asked) and weight decay.
+    """Stochastic gradient descent, with momentum (Nesterov's if asked) and weight decay: with
+    g = gradient + weight_decay p, v = momentum v + (1 - dampening) g (at first g), p -= lr v, or
+    with nesterov p -= lr (g + momentum v) (I. Sutskever and others, 2013).
 
     foreach and fused choose an implementation of PyTorch's, and change nothing here.
     """

@@ -17,10 +17,11 @@ from lazyten.ir import dtype as dt
 from lazyten.nn.module import Module
 from lazyten.nn.modules.batchnorm import _BatchNorm
 from lazyten.optim.optimizer import Optimizer
+from lazyten.optim.param_groups import short
 from lazyten.optim.scheduler import LRScheduler, Rates, checked, one_a_group
 from lazyten.storage import tracing
 from lazyten.storage.placement import default_device
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.support.grad_mode import no_grad
 
 Average = Callable[[Tensor, Tensor, Any], Tensor]
@@ -78,6 +79,8 @@ class AveragedModel(Module):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise ArgumentError("AveragedModel: avg_fn and multi_avg_fn are given; give one")
+        if not isinstance(model, Module):
+            raise DTypeError(f"AveragedModel: {short(model)} is not a module; give the model")
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)

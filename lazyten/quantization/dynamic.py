@@ -8,7 +8,7 @@ from typing import Any
 from lazyten.nn import Linear, Module
 from lazyten.quantization import layers
 from lazyten.quantization.weights import Scheme
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.support.grad_mode import no_grad
 
 default_dynamic_qconfig = per_channel_dynamic_qconfig = "int8"
@@ -27,6 +27,9 @@ def quantize_dynamic(model: Module, qconfig_spec: Collection[Any] | Mapping[Any,
     to the model's than PyTorch's, which rounds each input to 8 bits. dtype: qint8 or None; inplace:
     change the model itself. ArgumentError for other types.
     """
+    if not isinstance(model, Module):
+        raise DTypeError(f"quantize_dynamic: {type(model).__name__} {model!r:.60} is not a module; "
+                         f"give the model")
     if dtype is not None and getattr(dtype, "name", dtype) not in ("qint8", "int8"):
         raise ArgumentError(f"quantize_dynamic: dtype={dtype!r}; weights become integers of 8 "
                             f"bits, qint8; model.to(lazyten.float16) has those of 16 bits")

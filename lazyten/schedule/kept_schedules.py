@@ -12,12 +12,12 @@ import json
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
+from lazyten.devices.executor import Executor
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node
 from lazyten.ir.ops import Op
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.schedule_file import read_schedule, write_schedule
-from lazyten.storage.device import Executor
 
 LEAST = 64
 """So many nodes are worth a file: fewer are scheduled in the time that it takes to find one."""

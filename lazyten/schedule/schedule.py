@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from lazyten.devices.program import Argument
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node, toposort, unshaped
@@ -28,7 +29,6 @@ from lazyten.schedule.steps import Names, Repeat, Step, make_step
 from lazyten.schedule.streaming import in_one_pass
 from lazyten.schedule.tile_fusion import hold_blocks
 from lazyten.sharding.partition import partitioned
-from lazyten.storage.device import Argument
 from lazyten.support.passes import Driver, Pass, always, is_verifying
 from lazyten.symbolic.narrow_moves import move_narrow_integers, moves_integers
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from lazyten.devices.program import Program
 from lazyten.execution.debug import flops, traffic
 from lazyten.execution.plans.plan import Plan, scheduled
 from lazyten.ir.collective import collective_of
@@ -21,7 +22,7 @@ from lazyten.schedule.cost import StoredValue
 from lazyten.schedule.schedule import Schedule
 from lazyten.schedule.steps import Step
 from lazyten.seeing.program import lines_of, stored_by_step, values_of
-from lazyten.storage.device import Program, executor
+from lazyten.storage.device import executor
 from lazyten.support import observers
 from lazyten.support.location import Location
 from lazyten.support.observers import Observer, Span

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lazyten.devices.executor import Executor
 from lazyten.execution.debug import flops, traffic
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
@@ -20,7 +21,7 @@ from lazyten.ir.node import Node, elementwise, make, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.products import einsum
 from lazyten.schedule.schedule import schedule
-from lazyten.storage.device import Executor, executor
+from lazyten.storage.device import executor
 from lazyten.support.threads import get_num_threads
 
 SIDE = 768

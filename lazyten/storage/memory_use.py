@@ -1,7 +1,8 @@
 """How much memory tensors take: `lt.memory_stats`, `lt.reset_peak` and `lt.empty_cache`."""
 from __future__ import annotations
 
-from lazyten.storage.device import Executor, MemoryStats, executor
+from lazyten.devices.executor import Executor, MemoryStats
+from lazyten.storage.device import executor
 from lazyten.storage.placement import placed
 
 

@@ -21,11 +21,9 @@ from lazyten.ir import movement
 from lazyten.ir.movement import Moves, Shape
 from lazyten.ir.node import Node, elementwise, index
 from lazyten.ir.ops import Op
-from lazyten.symbolic.index_moves import every, inside, source_indices, unflatten
+from lazyten.symbolic.index_moves import every, inside, unflatten
 from lazyten.symbolic.simplify import simplify, simplify_all
 from lazyten.symbolic.strides import Box, coalesced, coordinates, narrowed, reach, row_major
-
-__all__ = ["ShapeTracker", "View", "moved_array", "source_indices"]
 
 Array = np.ndarray[Any, Any]
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from lazyten.devices.executor import Executor
 from lazyten.frontend.recorded import lookup
-from lazyten.storage.device import CONTRACT, Executor, executor, outside
+from lazyten.storage.device import CONTRACT, executor, outside
 from lazyten.storage.placement import canonical, default_device
 from lazyten.support.errors import LazytenError
 from lazyten.testing.diagnosis import Nonconformance

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
+from lazyten.devices.program import Program
 from lazyten.execution.plans.making import rebuild_plans
 from lazyten.execution.realization import realize
 from lazyten.execution.trial import Bench
@@ -20,7 +21,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir.collective import collective_of
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.storage import tracing
-from lazyten.storage.device import Program, executor
+from lazyten.storage.device import executor
 from lazyten.support.errors import ArgumentError
 from lazyten.support.observers import OnRun, Plan, told
 from lazyten.support.trees import flatten

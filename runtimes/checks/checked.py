@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from lazyten.codegen.checks.report import WORD, WORDS, read_key
+from lazyten.devices.executor import Executor
+from lazyten.devices.program import Handle, Program
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.checks.violations import raise_first
-from lazyten.storage.device import Executor, Handle, Program
 
 Array = np.ndarray[Any, Any]
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
+from lazyten.devices.program import Argument, Launch, Limit
 from lazyten.ir.kernel import Kernel, nameless
 from lazyten.runtimes.code_cache import open_cache
 from lazyten.runtimes.contract import LoadedProgram, program_text
@@ -29,7 +30,6 @@ from lazyten.runtimes.cpu.sequence import SEQUENCE, Call, packed
 from lazyten.runtimes.host.host import compiler_version, host_machine, host_target
 from lazyten.runtimes.memory.memory_pool import HOST, MemoryPool
 from lazyten.runtimes.memory.pooled import PooledRuntime
-from lazyten.storage.device import Argument, Launch, Limit
 from lazyten.support import observers
 from lazyten.support.errors import CompileError
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from struct import pack
 from typing import NamedTuple
 
-from lazyten.storage.device import Argument, Limit
+from lazyten.devices.program import Argument, Limit
 
 SEQUENCE = """
 define i64 @sequence(ptr %list, ptr %buffers) nounwind {

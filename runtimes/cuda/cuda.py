@@ -21,6 +21,7 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.native_half import NativeHalves
 from lazyten.codegen.targets.target import Target
 from lazyten.codegen.targets.tensor_cores import TABLE
+from lazyten.devices.program import Launch
 from lazyten.ir.collective import Collective, Joined, Ranks, Refused
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
@@ -36,7 +37,6 @@ from lazyten.runtimes.cuda.joined import join
 from lazyten.runtimes.memory.allocator import CachingAllocator
 from lazyten.runtimes.memory.memory_pool import Block, Source, default_limit
 from lazyten.runtimes.memory.pooled import PooledRuntime
-from lazyten.storage.device import Launch
 from lazyten.support import forking
 from lazyten.support.errors import DeviceError
 

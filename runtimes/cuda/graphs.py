@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import finalize
 
+from lazyten.devices.program import Argument
 from lazyten.runtimes.contract import LoadedProgram
 from lazyten.runtimes.cuda.driver import Context, KernelLaunch, PreparedLaunch, Size
 from lazyten.runtimes.memory.allocator import GRAIN
-from lazyten.storage.device import Argument
 
 GRAPHS = 4
 """Graphs that a sequence keeps, for so many sets of addresses."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.devices.executor import Executor, MemoryStats
+from lazyten.devices.program import Program
 from lazyten.ir import ops
 from lazyten.ir.dtype import DType
 from lazyten.ir.evaluation import evaluate
@@ -18,7 +20,6 @@ from lazyten.ir.inspection import dump
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.checks.origins import findings
 from lazyten.runtimes.checks.violations import raise_first
-from lazyten.storage.device import Executor, MemoryStats, Program
 from lazyten.support import forking
 from lazyten.support.errors import OutOfMemoryError
 

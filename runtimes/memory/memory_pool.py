@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from lazyten.devices.executor import MemoryStats
 from lazyten.runtimes.host.host import total_memory, usable_memory
-from lazyten.storage.device import MemoryStats
 from lazyten.support import forking
 from lazyten.support.errors import ArgumentError, OutOfMemoryError
 

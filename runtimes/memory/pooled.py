@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from lazyten.devices.executor import MemoryStats
 from lazyten.runtimes.contract import Runtime
 from lazyten.runtimes.memory.memory_pool import MemoryPool
-from lazyten.storage.device import MemoryStats
 
 H = TypeVar("H")
 

@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from lazyten.devices.executor import Executor, MemoryStats
+from lazyten.devices.program import Handle, Launch, Limit, Program
 from lazyten.ir.kernel import Kernel
-from lazyten.storage.device import Executor, Handle, Launch, Limit, MemoryStats, Program
 from lazyten.support.errors import NoValuesError
 
 

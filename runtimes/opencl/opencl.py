@@ -20,6 +20,7 @@ import numpy as np
 from lazyten.codegen.render.render_c import function_name
 from lazyten.codegen.targets.dialect import OPENCL
 from lazyten.codegen.targets.generated import Generated
+from lazyten.devices.program import Launch
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel
 from lazyten.runtimes.code_cache import open_cache
@@ -41,7 +42,6 @@ from lazyten.runtimes.opencl.intel import note
 from lazyten.runtimes.opencl.programs import ProgramBuilder, Programs
 from lazyten.runtimes.opencl.targets import divides_exactly, target_of
 from lazyten.runtimes.opencl.trial import failure
-from lazyten.storage.device import Launch
 from lazyten.support import forking
 from lazyten.support.errors import CompileError, DeviceError, DTypeError
 

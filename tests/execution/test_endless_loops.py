@@ -12,9 +12,9 @@ from example_counts import QUICK
 from hypothesis import settings
 
 import lazyten as lt
+from lazyten.devices.program import Program
 from lazyten.frontend.recorded import lifting, lookup
 from lazyten.ir import node
-from lazyten.storage.device import Program
 from lazyten.support import observers
 from lazyten.support.observers import OnRun
 

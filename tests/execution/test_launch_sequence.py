@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
+from lazyten.devices.program import Argument, Limit
 from lazyten.execution import frame_runs
 from lazyten.execution.plans import running
 from lazyten.ir import dtype as dt
@@ -14,7 +15,7 @@ from lazyten.ir.kernel import Kernel, Slot
 from lazyten.ir.node import make
 from lazyten.ir.ops import Op
 from lazyten.runtimes.cpu.cpu import CpuRuntime
-from lazyten.storage.device import Argument, Limit, executor
+from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer
 
 

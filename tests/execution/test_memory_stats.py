@@ -12,9 +12,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import lazyten as lt
+from lazyten.devices.executor import Executor, MemoryStats
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.schedule import tile_fusion
-from lazyten.storage.device import Executor, MemoryStats, executor
+from lazyten.storage.device import executor
 from lazyten.support.errors import DeviceError
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -64,6 +64,8 @@ def test_several_axes_are_those_of_numpy(options: dict[str, Any]) -> None:
                                    getattr(np.fft, name)(given, **options), atol=1e-12)
     np.testing.assert_allclose(lt.fft.fft2(lt.tensor(z)).real.numpy(), np.fft.fft2(z).real,
                                atol=1e-12)
+    np.testing.assert_allclose(lt.fft.fftn(lt.tensor(z), s=4, dim=1).numpy(),
+                               np.fft.fft(z, 4, axis=1), atol=1e-12)
 
 
 @pytest.mark.few(2)

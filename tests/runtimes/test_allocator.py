@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazyten.devices.executor import MemoryStats
 from lazyten.runtimes.memory.allocator import GRAIN, SEGMENT, SMALL, CachingAllocator
 from lazyten.runtimes.memory.memory_pool import Block, Source
-from lazyten.storage.device import MemoryStats
 from lazyten.support.errors import DeviceError
 
 MIB = 1 << 20

@@ -24,13 +24,14 @@ from tensor_core_kernels import product
 
 import lazyten as lt
 from lazyten.codegen.targets.generated import Generated
+from lazyten.devices.program import Argument
 from lazyten.execution.plans import making
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Given, Kernel
 from lazyten.ir.node import make
 from lazyten.ir.ops import Op
 from lazyten.runtimes.code_cache import CodeCache
-from lazyten.storage.device import Argument, executor
+from lazyten.storage.device import executor
 from lazyten.storage.placement import canonical
 from lazyten.support.errors import CompileError, DeviceError
 from lazyten.support.location import Location

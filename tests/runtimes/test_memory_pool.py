@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lazyten.devices.executor import MemoryStats
 from lazyten.runtimes.memory.memory_pool import HOST, HUGE, Block, MemoryPool, block_size
-from lazyten.storage.device import MemoryStats
 from lazyten.support.errors import ArgumentError, DeviceError
 
 MIB = 1 << 20

@@ -1,14 +1,9 @@
 """Compiled kernels on disk: found by the next process, and never trusted further than they go."""
 from __future__ import annotations
 
-import errno
 import os
-import re
 import shutil
 import stat
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cached_kernels import SIZE, Counting, folder, only_entry, scale, use
 from import_graph import source_files
-from numpy.testing import assert_array_equal
 
 from lazyten import __main__ as program
 from lazyten.codegen import pipeline
@@ -25,68 +20,16 @@ from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
 from lazyten.ir import dtype as dt
 from lazyten.ir.kernel import Kernel, Slot, structure
-from lazyten.ir.node import const, expand, make, reshape
+from lazyten.ir.node import const, make
 from lazyten.ir.ops import Op
-from lazyten.runtimes import claims, code_cache
+from lazyten.runtimes import code_cache
 from lazyten.runtimes.cpu import cpu
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.support import disk_cache
 from lazyten.support.disk_cache import DiskCache
 from lazyten.support.errors import ArgumentError
 
-Array = np.ndarray[Any, Any]
-SIZE = 8
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache folder, and source files that are as old as they are in an installation."""
-    monkeypatch.setenv("LAZYTEN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(code_cache, "IMPORTED", time.time() + 60)
-    code_cache.code_version.cache_clear()
-    yield tmp_path / "cache"
-    code_cache.code_version.cache_clear()
-
-
-def scale(by: float, name: str = "scale") -> Kernel:
-    """out[i] = in[i] * by"""
-    factor = expand(reshape(const(by, dt.float32), (1,)), (SIZE,))
-    given = make(Op.BUFFER, dt.float32, (), Slot(1, SIZE))
-    return Kernel(name, (make(Op.MUL, dt.float32, (given, factor)),), ((dt.float32, SIZE),))
-
-
-class Counting(CpuRuntime):
-    """A cpu runtime of its own, as a new process has, that counts what it compiles."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.compiled: list[str] = []
-        self.batches: list[int] = []
-
-    def compile(self, kernels: Any) -> list[bytes]:
-        self.compiled += [kernel.name for kernel in kernels]
-        self.batches.append(len(kernels))
-        return super().compile(kernels)
-
-
-def use(by: float = 3.0, name: str = "scale") -> list[str]:
-    """Build a kernel in a new runtime, check what it computes, and say what was compiled."""
-    runtime = Counting()
-    program, = runtime.build([scale(by, name)])
-    values = np.arange(SIZE, dtype=np.float32)
-    given, out = runtime.alloc(values.nbytes), runtime.alloc(values.nbytes)
-    runtime.copy_in(given, values)
-    program.launch([out, given])
-    result = np.empty_like(values)
-    runtime.copy_out(result, out)
-    assert_array_equal(result, values * np.float32(by))
-    return runtime.compiled
-
-
-def only_entry(folder: Path) -> Path:
-    entry, = folder.glob("*.entry")
-    return entry
-
+__all__ = ["folder"]
 
 # ---- what is found -------------------------------------------------------------------------------
 
@@ -208,128 +151,6 @@ def test_what_is_on_disk_is_compiled_anew_where_its_passes_are_to_be_printed(
     assert "; after render, " in capsys.readouterr().out
     monkeypatch.delenv("LAZYTEN_PRINT_AFTER")
     assert use() == []
-
-
-# ---- what is not trusted -------------------------------------------------------------------------
-
-def flipped(data: bytes, at: int) -> bytes:
-    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1:]
-
-
-DAMAGE = {
-    "empty": lambda data: b"",
-    "truncated": lambda data: data[:-7],
-    "cut in its header": lambda data: data[:20],
-    "longer": lambda data: data + b"\0",
-    "of another program": lambda data: b"\x7fELF" + bytes(400),
-    "of another format": lambda data: data.replace(b"entry 1", b"entry 0"),
-    "zeros after a power cut": lambda data: bytes(len(data)),
-    **{f"flipped at {at}": lambda data, at=at: flipped(data, at)
-       for at in (0, 16, 30, 48, 56, 100, -1000, -1)},
-}
-
-
-@pytest.mark.few(9)
-@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_entry_is_compiled_again_and_replaced(folder: Path, damage: Any) -> None:
-    use()
-    entry = only_entry(folder)
-    good = entry.read_bytes()
-    entry.write_bytes(damage(good))
-    assert use() == ["scale"]
-    assert entry.read_bytes() == good
-    assert use() == []
-
-
-def test_an_entry_under_the_name_of_another_kernel_is_not_taken_for_it(folder: Path) -> None:
-    use(2.0)
-    wrong = only_entry(folder)
-    content = wrong.read_bytes()
-    wrong.unlink()
-    use(3.0)
-    only_entry(folder).write_bytes(content)
-    assert use(3.0) == ["scale"]
-
-
-def test_a_checksum_alone_does_not_make_an_entry(folder: Path) -> None:
-    use()
-    for parts in ([], [b"no key"]):
-        only_entry(folder).write_bytes(disk_cache.pack(parts))
-        assert use() == ["scale"]
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners on this system")
-def test_files_of_another_user_are_not_loaded(
-        folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use()
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        assert use() == ["scale"]
-    assert use() == []
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no permissions on this system")
-@pytest.mark.parametrize("writer", [stat.S_IWGRP, stat.S_IWOTH])
-def test_files_that_others_may_write_are_not_loaded(folder: Path, writer: int) -> None:
-    use()
-    only_entry(folder).chmod(0o600 | writer)
-    assert use() == ["scale"]
-
-
-@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="links are followed on this system")
-def test_links_and_pipes_are_not_read(folder: Path, tmp_path: Path) -> None:
-    use()
-    entry = only_entry(folder)
-    entry.rename(tmp_path / "elsewhere")
-    entry.symlink_to(tmp_path / "elsewhere")
-    assert use() == ["scale"]
-    entry.unlink()
-    os.mkfifo(entry)
-    assert use() == ["scale"]
-
-
-def test_a_folder_in_place_of_an_entry_costs_a_compilation(folder: Path) -> None:
-    use()
-    entry = only_entry(folder)
-    entry.unlink()
-    entry.mkdir()
-    assert use() == ["scale"]
-    assert not list(folder.glob("*.unfinished"))
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
-def test_a_disk_that_takes_nothing_costs_a_compilation(
-        folder: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
-    def fail(*args: object, **options: object) -> None:
-        raise OSError(error, os.strerror(error))
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", fail)
-        assert use() == use() == ["scale"]
-        assert [f.name for f in folder.iterdir() if f.name != claims.NAME] == []
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "makedirs", fail)
-        assert use() == ["scale"]
-    use()
-    assert use() == []
-
-
-def test_a_file_where_the_folder_should_be_costs_a_compilation(folder: Path) -> None:
-    folder.write_text("not a folder")
-    assert use() == use() == ["scale"]
-    assert folder.read_text() == "not a folder"
-
-
-def test_after_one_failed_write_no_more_are_tried(
-        folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried: list[object] = []
-
-    def fail(*args: object, **options: object) -> None:
-        tried.append(args)
-        raise PermissionError
-    monkeypatch.setattr(os, "replace", fail)
-    CpuRuntime().build([scale(1.0), scale(2.0, "b"), scale(3.0, "c")])
-    assert len(tried) == 1
 
 
 # ---- what the key says ---------------------------------------------------------------------------
@@ -506,123 +327,3 @@ def test_the_command_shows_and_clears(folder: Path, capsys: pytest.CaptureFixtur
     program.main(["cache", "--clear"])
     assert "2 entries removed; 0 entries, 0 bytes" in capsys.readouterr().out
     assert use(2.0) == ["scale"]
-
-
-# ---- several at once -----------------------------------------------------------------------------
-
-def environment(folder: Path, **more: str) -> dict[str, str]:
-    return os.environ | {"LAZYTEN_CACHE": str(folder), "DEVICE": "cpu"} | more
-
-
-PROGRAM = '''
-import lazyten as lt
-from lazyten.codegen import pipeline
-from lazyten.runtimes import code_cache
-code_cache.IMPORTED += 60
-made, generate = [], pipeline.generate
-pipeline.generate = lambda kernel, target: made.append(kernel) or generate(kernel, target)
-x = lt.arange(12).reshape(3, 4).float()
-print(((x @ x.T).softmax(1) + 1).sum().item(), x.relu().sum().item())
-print(len(made), "generated")
-'''
-
-
-def python(folder: Path, program: str, **more: str) -> str:
-    done = subprocess.run([sys.executable, "-c", program], env=environment(folder, **more),
-                          capture_output=True, text=True)
-    assert done.stderr == ""
-    return done.stdout
-
-
-def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
-    cold, warm = (python(tmp_path, PROGRAM).splitlines() for _ in range(2))
-    assert cold[0] == warm[0]
-    assert int(cold[1].split()[0]) > 1
-    assert warm[1] == "0 generated"
-
-
-def test_a_second_process_loads_no_code_generator_and_makes_no_machine_code(
-        tmp_path: Path) -> None:
-    program = """
-import sys
-import llvmlite.binding as llvm
-from lazyten.runtimes import code_cache
-code_cache.IMPORTED += 60
-made, emit = [], llvm.TargetMachine.emit_object
-llvm.TargetMachine.emit_object = lambda self, module: made.append(module) or emit(self, module)
-import lazyten as lt
-x = lt.arange(512 * 512).reshape(512, 512).float()
-f = lt.jit(lambda x: (x @ x).sum())
-f(x).item(), f(x).item()
-print(len(made), "lazyten.codegen.pipeline" in sys.modules)
-"""
-    cold, warm = (python(tmp_path, program).split() for _ in range(2))
-    assert int(cold[0]) > 2 and cold[1] == "True"
-    assert warm == ["0", "False"]
-
-
-@pytest.mark.slow
-def test_debug_prints_the_same_text_cold_and_warm(tmp_path: Path) -> None:
-    program = "from lazyten.runtimes import code_cache; code_cache.IMPORTED += 60\n" \
-              "import lazyten as lt; (lt.arange(10).float() * 2).sum().item()"
-    cold, warm = (python(tmp_path, program, DEBUG="3") for _ in range(2))
-
-    def untimed(text: str) -> list[str]:
-        text = re.sub(r"^passes: .*\n(?:  .*\n)*", "", text, flags=re.MULTILINE)
-        return [line for line in text.splitlines()
-                if " us " not in line and "made in" not in line and "GFLOP" not in line
-                and not line.startswith(("reduce_", "map_"))]
-    assert "define void" in cold
-    assert untimed(cold) == untimed(warm)
-    assert python(tmp_path, "from lazyten.__main__ import main; main(['cache'])").split()[2] != "0"
-
-
-HAMMER = '''
-import random, sys
-from collections.abc import Sequence
-from pathlib import Path
-from lazyten.support.disk_cache import DiskCache
-seed, folder = int(sys.argv[1]), Path(sys.argv[2])
-random.seed(seed)
-hits = 0
-for _ in range(400):
-    cache, number = DiskCache(folder, limit=60_000), random.randrange(40)
-    parts = [str(number).encode() * 1000, bytes(number)]
-    found = cache.get(str(number))
-    assert found in (None, parts), number
-    hits += found is not None
-    cache.put(str(number), parts)
-print(hits)
-'''
-
-
-@pytest.mark.slow
-def test_processes_that_share_a_folder_see_whole_entries(tmp_path: Path) -> None:
-    processes = [subprocess.Popen([sys.executable, "-c", HAMMER, str(seed), str(tmp_path)],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                 for seed in range(2)]
-    for process in processes:
-        out, err = process.communicate(timeout=120)
-        assert (process.returncode, err) == (0, "")
-        assert int(out) > 0
-    assert not list(tmp_path.glob("*.unfinished"))
-
-
-@pytest.mark.slow
-def test_threads_that_share_a_cache_see_whole_entries(tmp_path: Path) -> None:
-    shared = DiskCache(tmp_path, limit=30_000)
-    wrong: list[int] = []
-
-    def work() -> None:
-        for i in range(200):
-            parts = [str(i % 20).encode() * 1000]
-            if shared.get(str(i % 20)) not in (None, parts):
-                wrong.append(i)
-            shared.put(str(i % 20), parts)
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert shared.writable

@@ -20,6 +20,8 @@ from numpy.testing import assert_array_equal
 
 from lazyten.codegen.targets.generated import Generated
 from lazyten.codegen.targets.target import Target
+from lazyten.devices.executor import Executor
+from lazyten.devices.program import Program
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel, Slot
@@ -28,7 +30,7 @@ from lazyten.ir.ops import Op
 from lazyten.runtimes.contract import refusal, with_distinct_names
 from lazyten.runtimes.cpu.cpu import CpuRuntime
 from lazyten.runtimes.host.host import target_of
-from lazyten.storage.device import Executor, Program, available, executor
+from lazyten.storage.device import available, executor
 from lazyten.storage.placement import canonical
 from lazyten.storage.storage import Buffer
 from lazyten.support.errors import CompileError, DeviceError, DTypeError

@@ -18,7 +18,7 @@ import pytest
 from lazyten_c import CRuntime
 
 from lazyten.codegen.targets.target import Target
-from lazyten.storage.device import Executor
+from lazyten.devices.executor import Executor
 from lazyten.support.errors import DeviceError
 
 LIBRARIES: dict[str, Any] = {}

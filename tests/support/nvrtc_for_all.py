@@ -17,12 +17,12 @@ import nvrtc
 import pytest
 
 from lazyten.codegen.pipeline import generate
+from lazyten.devices.program import Program
 from lazyten.ir.kernel import Kernel, held_values, structure
 from lazyten.runtimes.contract import Runtime, program_text, with_distinct_names
 from lazyten.runtimes.cuda.compiler import OPTIONS, own_name
 from lazyten.runtimes.cuda.cuda import target_of
 from lazyten.runtimes.cuda.driver import Properties
-from lazyten.storage.device import Program
 
 GPUS = {f"sm_{own_name(architecture)}": target_of(Properties(
     "", architecture, memory=80 << 30, local_memory=48 << 10, most_threads=1024, warp=32,

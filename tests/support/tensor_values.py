@@ -22,6 +22,11 @@ NUMPY_TYPES = [d for d in dt.ARITHMETIC if d is not dt.bfloat16]
 """The dtypes that NumPy has too."""
 
 
+def equal(a: lt.Tensor, b: Any) -> bool:
+    """Whether values and shapes are the same."""
+    return bool(np.array_equal(a.numpy(), np.asarray(b)))
+
+
 def edges(dtype: dt.DType) -> Array:
     """Values of a dtype that operations get wrong first: limits, signs, zeros, NaN."""
     if dtype.is_float:

@@ -21,8 +21,8 @@ from lazyten.ir.node import Node, const, elementwise, index, make, toposort
 from lazyten.ir.ops import Op
 from lazyten.support.errors import InternalError
 from lazyten.symbolic import view as views
-from lazyten.symbolic.index_moves import axis_groups
-from lazyten.symbolic.view import ShapeTracker, View, composed, moved_array, source_indices
+from lazyten.symbolic.index_moves import axis_groups, source_indices
+from lazyten.symbolic.view import ShapeTracker, View, composed, moved_array
 
 Array = np.ndarray[Any, Any]
 Chain = tuple[Shape, list[tuple[Op, Any]]]

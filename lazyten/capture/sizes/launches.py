@@ -14,22 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lazyten.devices.program import SLOT_BYTES, Argument, Handle, Launch, Limit, Program, in_slot
 from lazyten.execution.aliasing import replacements
 from lazyten.execution.segment import Segment
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.node import Node
 from lazyten.schedule.schedule import Schedule, replan
-from lazyten.storage.device import (
-    SLOT_BYTES,
-    Argument,
-    Handle,
-    Launch,
-    Limit,
-    Program,
-    executor,
-    in_slot,
-)
+from lazyten.storage.device import executor
 from lazyten.storage.placeholder import Placeholder
 from lazyten.storage.storage import Buffer
 from lazyten.symbolic.formulas import LEAST_SAMPLES, Quantity, Samples, Sizes

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from lazyten.devices.executor import Executor
+from lazyten.devices.program import Handle, Launch, Limit, Program
 from lazyten.ir.collective import Array, Collective, Flight, Part, collective_of
 from lazyten.ir.dtype import DType
 from lazyten.ir.kernel import Kernel
-from lazyten.storage.device import Executor, Handle, Launch, Limit, Program, executor
+from lazyten.storage.device import executor
 
 Run = Callable[[Sequence[Handle]], object]
 _under_way: list[Begin] = []

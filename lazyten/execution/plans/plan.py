@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from lazyten.devices.program import Argument, Handle, Limit, Program
 from lazyten.execution.plans import collectives
 from lazyten.execution.sizes import planned
 from lazyten.execution.sizes.forms import Inputs
@@ -14,7 +15,7 @@ from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node
 from lazyten.schedule.draft import Limits
 from lazyten.schedule.schedule import Schedule, schedule
-from lazyten.storage.device import Argument, Handle, Limit, Program, executor
+from lazyten.storage.device import executor
 from lazyten.support import check_mode, matmul_precision
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
 
+from lazyten.devices.program import Handle
 from lazyten.execution.plans import collectives
 from lazyten.execution.plans.plan import Plan
 from lazyten.ir import dtype as dt
 from lazyten.schedule.schedule import Schedule
-from lazyten.storage.device import Handle, executor
+from lazyten.storage.device import executor
 from lazyten.storage.storage import Buffer
 from lazyten.support import observers
 from lazyten.support.errors import DeviceError

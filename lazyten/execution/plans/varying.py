@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from lazyten.devices.program import AtSizes
 from lazyten.execution.plans import collectives
 from lazyten.execution.plans.graph import Graph
 from lazyten.execution.plans.plan import Options, Plan, limits_of, programs_of, scheduled
@@ -19,7 +20,7 @@ from lazyten.ir.node import Node
 from lazyten.ir.numbers import Numbers, Skeleton, numbers_of
 from lazyten.schedule.kept_schedules import kept_schedule
 from lazyten.schedule.schedule import Schedule
-from lazyten.storage.device import AtSizes, executor
+from lazyten.storage.device import executor
 from lazyten.support import forking
 from lazyten.support.later import Later
 

@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from weakref import WeakSet
 
+from lazyten.devices.program import Program
 from lazyten.execution.sizes.ahead import LEAST, Region, region_of, samples
 from lazyten.execution.sizes.planned import Sizes as Computation
 from lazyten.ir.dtype import DType
 from lazyten.ir.node import Node, moved_or_made, toposort
 from lazyten.ir.numbers import Numbers, Skeleton, put_together
 from lazyten.ir.ops import Op
-from lazyten.storage.device import Program
 from lazyten.support.errors import InternalError, LazytenError
 from lazyten.symbolic.formulas import Samples, Sizes
 

@@ -10,9 +10,10 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from lazyten.devices.program import AtSizes
 from lazyten.execution.sizes.forms import Forms
 from lazyten.ir.numbers import Skeleton
-from lazyten.storage.device import AtSizes, executor
+from lazyten.storage.device import executor
 from lazyten.support import forking
 
 

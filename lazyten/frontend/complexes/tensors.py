@@ -1,7 +1,6 @@
 """Complex tensors: pairs of floats in memory, shown as complex numbers."""
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self
 
@@ -439,8 +438,3 @@ def pairs(value: Any, like: ComplexTensor) -> Tensor:
     array = np.asarray(value, like.dtype.numpy)
     both = np.stack([array.real, array.imag], -1)
     return Tensor._copy_of(np.ascontiguousarray(both), kind, where)
-
-
-def count(x: ComplexTensor) -> int:
-    """The number of elements."""
-    return math.prod(x.shape)

@@ -159,7 +159,8 @@ class TensorCore(Gradients[Tensor]):
     unsqueeze_ = shown_as(unsqueeze)
 
     def permute(self, *dims: Any) -> Tensor:
-        """The axes in another order; a view."""
+        """The axes in another order: axis i of the result is axis dims[i]; a view. IndexingError
+        unless each is named once."""
         given = shapes.sizes(dims, "permute")
         axes = tuple(shapes.axis(a, self.ndim, "permute") for a in given)
         if len(axes) != self.ndim or len(set(axes)) != len(axes):
@@ -205,7 +206,8 @@ class TensorCore(Gradients[Tensor]):
 
     @also_named(shape="size")
     def expand(self, *size: Any) -> Tensor:
-        """Axes of size 1 repeated, and new ones in front; a view, nothing is copied."""
+        """Axes of size 1 repeated to these sizes (-1: as it is), and new ones in front; a view,
+        nothing is copied. ShapeError for an axis of another size."""
         new = shapes.expanded(self.shape, size)
         return self._moved((Op.RESHAPE, (1,) * (len(new) - self.ndim) + self.shape),
                            (Op.EXPAND, new))

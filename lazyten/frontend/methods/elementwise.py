@@ -172,7 +172,8 @@ class ElementwiseMethods(TensorCore[Tensor]):
 
     @casting(WIDE)
     def softmax(self, dim: int, dtype: DTypeLike | None = None) -> Tensor:
-        """e ** x over its sum along an axis."""
+        """e ** x over its sum along an axis, in the same shape; the greatest is taken off first, so
+        that nothing overflows. dtype: what x is converted to first."""
         axis = shapes.axis(dim, self.ndim, "softmax")
         return self._as_floats(dtype, "softmax")._unary(
             lambda x: losses.softmax(x, axis))

@@ -28,7 +28,8 @@ class GatherMethods(TensorCore[Tensor]):
     __slots__ = ()
 
     def index_select(self, dim: int, index: Tensor) -> Tensor:
-        """The positions `index` (int, one axis) of an axis."""
+        """The positions `index` of an axis: (a, n, b), dim 1 and an index of k integers give
+        (a, k, b). A position outside is an IndexingError once it is computed."""
         axis = shapes.axis(dim, self.ndim, "index_select")
         chosen = self._tensor(index, "index_select")
         if chosen.ndim > 1:
@@ -41,7 +42,9 @@ class GatherMethods(TensorCore[Tensor]):
         return x._given(found if self.shape or found.numel != 1 else reshape(found, ()), chosen)
 
     def gather(self, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-        """out[i][j] = self[i][index[i][j]] for dim 1. (sparse_grad changes nothing.)"""
+        """out[i][j] = self[i][index[i][j]] for dim 1, in the shape of `index`, which has as many
+        axes and is no longer than this in the others. A position outside is an IndexingError once
+        it is computed. (sparse_grad changes nothing.)"""
         axis = shapes.axis(dim, self.ndim, "gather")
         chosen = self._tensor(index, "gather")
         return self._given(index_arrays.gathered(self.node, axis, chosen.node), chosen)

@@ -49,7 +49,8 @@ class OrderMethods(TensorCore[Tensor]):
 
     def sort(self, dim: int = -1, descending: bool = False,
              stable: bool = True) -> ValuesAndIndices[Tensor]:
-        """The elements along an axis in order, and where they were."""
+        """(values, indices): the elements along an axis from the least, or the greatest if
+        descending, and where they were, int64; equal ones stay in order. NaN is the greatest."""
         axis = shapes.axis(dim, self.ndim, "sort")
         return _given_by("sort", _taken(self, axis, order_along(self, axis, descending)))
 
@@ -59,7 +60,9 @@ class OrderMethods(TensorCore[Tensor]):
 
     def topk(self, k: int, dim: int = -1, largest: bool = True,
              sorted: bool = True) -> ValuesAndIndices[Tensor]:
-        """The k greatest (or least) along an axis, in order, and where they are."""
+        """(values, indices): the k greatest (or least) along an axis, which has then size k, in
+        order, and where they are, int64. NaN is the greatest. ArgumentError for a k above the size.
+        """
         axis = shapes.axis(dim, self.ndim, "topk")
         count = shapes.as_int(k, "topk", "k")
         n = self.shape[axis] if self.shape else 1

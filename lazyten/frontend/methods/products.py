@@ -31,7 +31,9 @@ class ProductMethods(ViewMethods[Tensor]):
 
     @casting(LOW)
     def matmul(self, other: Any) -> Tensor:
-        """The matrix product of the last two axes, the others broadcast; vectors as in NumPy."""
+        """The matrix product of the last two axes, the others broadcast: (.., n, k) and (.., k, m)
+        give (.., n, m). A vector of k counts as a row before it, and as a column behind; that axis
+        is then gone. ShapeError unless both have the same k."""
         right = self._operand(other, "matmul")
         if not isinstance(right, Handle):
             raise DTypeError(f"matmul of a tensor and the number {right!r}: multiply with *")

@@ -34,7 +34,9 @@ class ReductionMethods(TensorCore[Tensor]):
 
     @casting(WIDE)
     def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-        """The sum over some axes, or all. Integers and bools are summed in int64."""
+        """The sum over some axes, or all, which are gone from the shape, or of size 1 if keepdim.
+        dtype: what is summed in; else floats in their own type (16-bit ones in float32, and rounded
+        once), integers and bools in int64. 0 over no elements."""
         return _reduced(self, "sum", reductions.sum, dim, keepdim, _type(dtype))
 
     def sum_to_size(self, *size: Any) -> Tensor:
@@ -55,7 +57,8 @@ class ReductionMethods(TensorCore[Tensor]):
         return _reduced(self, "prod", reductions.prod, dim, keepdim, _type(dtype))
 
     def mean(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
-        """The mean over some axes, or all; of floats, or in the float type `dtype`."""
+        """The mean over some axes, or all, which are gone, or of size 1 if keepdim; of floats, or
+        in the float type `dtype`: DTypeError for integers without it. NaN over no elements."""
         return _reduced(self._as_floats(dtype, "mean"), "mean", reductions.mean, dim, keepdim)
 
     def nansum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
@@ -133,8 +136,8 @@ class ReductionMethods(TensorCore[Tensor]):
 
     def max(self, dim: Any = None, keepdim: bool = False, *,
             other: Any = None) -> Tensor | ValuesAndIndices[Tensor]:
-        """The greatest of all; along one axis (values, indices) of the first greatest; with another
-        tensor, maximum()."""
+        """The greatest of all, a zero-dim tensor; along one axis (values, indices), int64, of the
+        first greatest; with another tensor, maximum(). NaN where there is one."""
         return _extreme(self, dim if other is None else other, keepdim, False)
 
     @overload
@@ -146,12 +149,14 @@ class ReductionMethods(TensorCore[Tensor]):
 
     def min(self, dim: Any = None, keepdim: bool = False, *,
             other: Any = None) -> Tensor | ValuesAndIndices[Tensor]:
-        """The least of all; along one axis (values, indices) of the first least; with another
-        tensor, minimum()."""
+        """The least of all, a zero-dim tensor; along one axis (values, indices), int64, of the
+        first least; with another tensor, minimum(). NaN where there is one."""
         return _extreme(self, dim if other is None else other, keepdim, True)
 
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor:
-        """The index of the first greatest along an axis, or in row-major order; int64."""
+        """The index, int64, of the first greatest along an axis, which is gone, or of size 1 if
+        keepdim; without dim, of all elements in row-major order. NaN is greater than all numbers.
+        """
         axis = None if dim is None else shapes.axis(dim, self.ndim, "argmax")
         return self._unary(lambda x: reductions.arg_extreme(x, axis, keepdim, False))
 
@@ -183,7 +188,8 @@ class ReductionMethods(TensorCore[Tensor]):
 
     @casting(WIDE)
     def cumsum(self, dim: int, dtype: Any = None) -> Tensor:
-        """Sums of the elements up to each one, along an axis."""
+        """Sums of the elements up to each one and with it, along an axis, in the same shape;
+        integers and bools in int64 unless `dtype` says otherwise."""
         axis = shapes.axis(dim, self.ndim, "cumsum")
         return _cumulative(self, scans.cumulative_sum, axis, dtype)
 

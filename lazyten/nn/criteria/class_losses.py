@@ -30,7 +30,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None,
     """-log softmax of the target class; logits (batch, classes, ..), integer labels (batch, ..) or
     probabilities shaped as the logits. The mean over labels that are not `ignore_index`.
 
-    A label outside the classes is an IndexingError once the loss is computed.
+    weight (classes,): a factor of each, by whose sum the mean is of labels. label_smoothing: the
+    share of a label that all classes divide evenly. reduction: 'mean', 'sum', or 'none' for all, of
+    shape (batch, ..). A label outside the classes is an IndexingError once the loss is computed.
     """
     ignore_index = shapes.as_int(ignore_index, "cross_entropy", "ignore_index")
     shapes.as_number(label_smoothing, "cross_entropy", "label_smoothing")

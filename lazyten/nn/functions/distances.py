@@ -4,6 +4,7 @@ from __future__ import annotations
 import typing
 
 from lazyten.frontend.arguments import takes_tensors, written
+from lazyten.frontend.array_functions import check_power
 from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import Tensor
@@ -25,7 +26,8 @@ def vector_norm(x: Tensor, p: float, dim: int, operation: str) -> Tensor:
 @takes_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12,
               out: Tensor | None = None) -> Tensor:
-    """x over its p-norm along an axis, or over `eps` if that is more."""
+    """x over its p-norm along an axis, or over `eps` if that is more; in the same shape, and within
+    `out` if that is given."""
     result = input / vector_norm(input, p, dim, "normalize").clamp(min=eps)
     return result if out is None else typing.cast(Tensor, written(result, out, "normalize"))
 
@@ -55,6 +57,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     rows = input.shape[0] if input.ndim == 2 else -1
     if rows < 0:
         raise ArgumentError(f"pdist: the input has shape {input.shape}; it needs (rows, features)")
+    check_power(p, "pdist")
     pairs = [(i, j) for i in range(rows) for j in range(i + 1, rows)]
     if not pairs:
         return input.sum(1)[:0]

@@ -70,7 +70,8 @@ def _inner_axes(input: Tensor, normalized_shape: Sequence[int], weight: Tensor |
 @casting(WIDE)
 def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """The last axes moved to mean 0 and scaled to variance 1, then times weight, plus bias."""
+    """The last axes, `normalized_shape`, moved to mean 0 and scaled to variance 1, then times
+    weight, plus bias, both of these axes: (x - mean) / sqrt(variance + eps) * weight + bias."""
     axes = _inner_axes(input, normalized_shape, weight, bias, "layer_norm")
     shapes.as_number(eps, "layer_norm", "eps")
     _, centred, variance = _moments(_wide(input), axes)

@@ -117,7 +117,8 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """BatchNorm1d of (batch, channels, height, width)."""
+    """BatchNorm1d of (batch, channels, height, width): by the mean and variance of a channel over
+    batch, height and width while training, and by the running ones in use."""
 
     _ranks: ClassVar[dict[int, str]] = {4: "(batch, channels, height, width)"}
 

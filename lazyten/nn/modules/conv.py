@@ -128,7 +128,13 @@ class Conv1d(_Forward):
 
 
 class Conv2d(_Forward):
-    """functional.conv2d with a weight (out, in/groups, height, width) and a bias (out,)."""
+    """functional.conv2d with a weight (out, in/groups, height, width) and a bias (out,):
+    (batch, in, height, width) to (batch, out, rows, columns), or both without batch.
+
+    rows are (height + 2 padding - dilation (kernel - 1) - 1) // stride + 1, and columns alike;
+    padding 'same' keeps the sizes, with stride 1. Both are uniform up to the root of groups over
+    (in times the kernel's elements) at first.
+    """
 
     _spatial = 2
 
@@ -184,7 +190,11 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """functional.conv_transpose2d with a weight (in, out/groups, height, width) and a bias (out,).
+    """functional.conv_transpose2d with a weight (in, out/groups, height, width) and a bias (out,):
+    (batch, in, height, width) to (batch, out, rows, columns).
+
+    rows are (height - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1, and
+    columns alike.
     """
 
     _spatial = 2

@@ -19,7 +19,8 @@ class _DropoutNd(Layer):
 
 
 class Dropout(_DropoutNd):
-    """functional.dropout while training."""
+    """functional.dropout while training: each element 0 with probability p, the others over 1 - p;
+    in use the input as it is."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)

@@ -8,6 +8,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.functions.spatial.patches import Sizes
 from lazyten.nn.modules.base import Layer
+from lazyten.operators.math import shapes
 
 
 class _Windows(Layer):
@@ -83,6 +84,11 @@ class ChannelShuffle(Layer):
         return F.channel_shuffle(input, self.groups)
 
 
+def _factor(value: float) -> float:
+    """One of the factors of Upsample."""
+    return float(shapes.as_number(value, "Upsample", "scale_factor"))
+
+
 class Upsample(Layer):
     """functional.interpolate, which makes images smaller, too."""
 
@@ -95,8 +101,8 @@ class Upsample(Layer):
                  ) -> None:
         super().__init__()
         self.size = tuple(size) if isinstance(size, Sequence) else size
-        self.scale_factor = tuple(map(float, scale_factor)) if isinstance(
-            scale_factor, Sequence) else float(scale_factor) if scale_factor else None
+        self.scale_factor = tuple(map(_factor, scale_factor)) if isinstance(
+            scale_factor, Sequence) else _factor(scale_factor) if scale_factor else None
         self.mode, self.align_corners = mode, align_corners
         self.recompute_scale_factor = recompute_scale_factor
 

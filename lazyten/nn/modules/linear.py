@@ -28,7 +28,11 @@ class Identity(Module):
 
 
 class Linear(Layer):
-    """y = x W^T + b: (.., in_features) to (.., out_features)."""
+    """y = x W^T + b: (.., in_features) to (.., out_features).
+
+    weight (out_features, in_features) and bias (out_features,), if there is one, are uniform up to
+    1 / sqrt(in_features) at first. ShapeError for an input whose last axis is another.
+    """
 
     weight: Parameter
     bias: Parameter | None

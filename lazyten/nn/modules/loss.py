@@ -47,7 +47,8 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """functional.mse_loss."""
+    """functional.mse_loss: (input - target) ** 2, its mean, its sum or, with reduction 'none', in
+    the shape of both."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -118,7 +119,8 @@ class GaussianNLLLoss(_Loss):
 # ---- of classes ----------------------------------------------------------------------------------
 
 class NLLLoss(_WeightedLoss):
-    """functional.nll_loss."""
+    """functional.nll_loss of logarithms of probabilities (batch, classes, ..) and integer labels
+    (batch, ..). weight: a factor a class, by whose sum the mean is."""
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean"
@@ -136,7 +138,10 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """functional.cross_entropy."""
+    """functional.cross_entropy of logits (batch, classes, ..) and integer labels (batch, ..), or
+    probabilities shaped as the logits. weight: a factor a class, by whose sum the mean is of
+    labels; ignore_index: a label that does not count; label_smoothing: the share of a label that
+    all classes divide evenly."""
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
@@ -202,7 +207,8 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_WeightedLoss):
-    """functional.binary_cross_entropy_with_logits."""
+    """functional.binary_cross_entropy_with_logits: of logits and targets from 0 to 1, of one shape;
+    pos_weight: a factor of the part of target 1."""
 
     pos_weight: Tensor | None
 

@@ -31,7 +31,8 @@ def _inner_shape(normalized_shape: Sizes, name: str) -> tuple[int, ...]:
 
 
 class LayerNorm(_Affine):
-    """functional.layer_norm of the last axes, with a weight and a bias of their shape."""
+    """functional.layer_norm of the last axes, `normalized_shape`, with a weight (ones at first) and
+    a bias (zeros) of their shape: (x - mean) / sqrt(variance + eps) * weight + bias."""
 
     _shown = ("eps", "elementwise_affine")
 
@@ -75,7 +76,8 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """functional.group_norm of channels, with a weight and a bias a channel."""
+    """functional.group_norm of (batch, channels, ..): each of num_groups groups of neighbouring
+    channels to mean 0 and variance 1, then a weight and a bias a channel."""
 
     _shown = ("eps", "affine")
 

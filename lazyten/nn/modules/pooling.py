@@ -38,7 +38,8 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """functional.max_pool2d."""
+    """functional.max_pool2d: the greatest of each window of (batch, channels, height, width); rows
+    are (height + 2 padding - dilation (kernel - 1) - 1) // stride + 1, and columns alike."""
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation,

@@ -317,7 +317,11 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Layers of LSTM cells: states are pairs (h, c). See RNNBase.forward.
+    """Layers of LSTM cells: of (T, N, input_size) the hidden states (T, N, hidden_size) and the
+    last (h, c), each (num_layers, N, hidden_size); see RNNBase.forward.
+
+    i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b), c' = f c + i g, h' = o tanh(c'), each
+    with a W, U and b of its own, which is the sum of two (S. Hochreiter and J. Schmidhuber, 1997).
 
     proj_size: features of the hidden state h, which weight_hr makes of the cell's (H. Sak and
     others, 2014); 0: hidden_size.
@@ -337,7 +341,12 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Layers of GRU cells. See RNNBase.forward."""
+    """Layers of GRU cells: of (T, N, input_size) the hidden states (T, N, hidden_size) and the last
+    ones, (num_layers, N, hidden_size); see RNNBase.forward.
+
+    r, z = sigmoid(W x + U h + b), n = tanh(W x + b + r (U h + d)), h' = (1 - z) n + z h, each with
+    a W, U and b of its own (K. Cho and others, 2014).
+    """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,

@@ -18,7 +18,11 @@ from lazyten.support.grad_mode import no_grad
 Tensors = Tensor | Iterable[Tensor]
 
 
-def _listed(tensors: Tensors, name: str) -> list[Tensor]:
+def tensors_listed(tensors: Tensors, name: str) -> list[Tensor]:
+    """The tensors of an argument. DTypeError for what is none."""
+    if not isinstance(tensors, Iterable):
+        raise DTypeError(f"{name}: {type(tensors).__name__} {tensors!r:.40} is no tensors; give "
+                         f"model.parameters()")
     found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     for t in found:
         if not isinstance(t, Tensor):
@@ -28,7 +32,7 @@ def _listed(tensors: Tensors, name: str) -> list[Tensor]:
 
 
 def _gradients(parameters: Tensors, name: str) -> list[Tensor]:
-    found = [grad for p in _listed(parameters, name) if (grad := p.grad) is not None]
+    found = [grad for p in tensors_listed(parameters, name) if (grad := p.grad) is not None]
     if any(map(is_sparse, found)):
         raise not_sparse(f"{name} of gradients")
     return found
@@ -42,7 +46,7 @@ def get_total_norm(tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite:
 
     error_if_nonfinite: GradientError for NaN or infinity, for which the norm is read.
     """
-    given = _listed(tensors, "get_total_norm")
+    given = tensors_listed(tensors, "get_total_norm")
     return _total_norm([(None, given)], norm_type, error_if_nonfinite)
 
 
@@ -94,7 +98,7 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
     """Scale the gradients of parameters in place so that their norm, as of one vector, is max_norm
     at most; gives the norm that they had, as get_total_norm() does. Of parameters that are shared
     out (fully_shard, parallelize_module) it is that of all ranks' parts, which all call this."""
-    given = _listed(parameters, "clip_grad_norm_")
+    given = tensors_listed(parameters, "clip_grad_norm_")
     parts = [(group, _gradients(own, "clip_grad_norm_")) for group, own in shared_out(given)]
     total = _total_norm(parts, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(given, max_norm, total)

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 
 from lazyten.frontend import functions
 from lazyten.frontend.tensor import Tensor
+from lazyten.nn.utils.clip_grad import tensors_listed
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
 from lazyten.support.grad_mode import no_grad
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All elements of the parameters in one vector, through which gradients flow."""
-    given = list(parameters)
+    given = tensors_listed(parameters, "parameters_to_vector")
     if not given:
         raise ArgumentError("parameters_to_vector: there are no parameters; was the iterator used "
                             "up before?")
@@ -24,7 +25,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     if not isinstance(vec, Tensor):
         raise DTypeError(f"vector_to_parameters: the vector is {type(vec).__name__} {vec!r:.40}; "
                          f"give a tensor")
-    given = list(parameters)
+    given = tensors_listed(parameters, "vector_to_parameters")
     if vec.ndim != 1 or vec.numel() < sum(p.numel() for p in given):
         raise ShapeError(f"vector_to_parameters: the vector has shape {vec.shape}, and the "
                          f"parameters {sum(p.numel() for p in given)} elements")

@@ -11,7 +11,7 @@ from lazyten.nn.modules.batchnorm import _BatchNorm
 from lazyten.nn.modules.conv import _ConvNd
 from lazyten.nn.modules.linear import Linear
 from lazyten.nn.parameter import Parameter
-from lazyten.support.errors import ArgumentError
+from lazyten.support.errors import ArgumentError, DTypeError
 from lazyten.support.grad_mode import no_grad
 
 C = TypeVar("C", bound=_ConvNd)
@@ -67,6 +67,9 @@ def fuse_linear_bn_eval(linear: L, bn: _BatchNorm) -> L:
 
 
 def _statistics(layer: Module, bn: _BatchNorm, name: str) -> tuple[Tensor, Tensor]:
+    if not (isinstance(layer, Module) and isinstance(bn, _BatchNorm)):
+        raise DTypeError(f"{name} of {type(layer).__name__} and {type(bn).__name__}: give a layer, "
+                         f"and the batch normalization that comes after it")
     if layer.training or bn.training:
         raise ArgumentError(f"{name}: both layers must be in use; call eval() of them")
     if bn.running_mean is None or bn.running_var is None:

@@ -14,7 +14,13 @@ from lazyten.nn.containers import ModuleDict, ModuleList
 from lazyten.nn.module import Module
 from lazyten.nn.parameter import Parameter
 from lazyten.nn.utils import computed
-from lazyten.support.errors import ArgumentError, AttributeNameError, NotWrittenError, ShapeError
+from lazyten.support.errors import (
+    ArgumentError,
+    AttributeNameError,
+    DTypeError,
+    NotWrittenError,
+    ShapeError,
+)
 from lazyten.support.grad_mode import no_grad
 
 _cache: dict[tuple[int, str], Any] = {}
@@ -126,6 +132,10 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
 
     unsafe: the result may be of another shape or type; nothing is tried out.
     """
+    if not isinstance(parametrization, Module):
+        raise DTypeError(f"register_parametrization of {tensor_name!r}: "
+                         f"{type(parametrization).__name__} {parametrization!r:.60} is not a "
+                         f"module; give one whose forward() makes the value of the original")
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         held: Any = module.parametrizations[tensor_name]

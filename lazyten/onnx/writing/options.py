@@ -114,6 +114,9 @@ def _varying(function: Any, shapes: Any, inputs: Sequence[Any], named: Mapping[s
     for name, axes in rows:
         if axes is None:
             continue
+        if not isinstance(axes, Mapping | Sequence):
+            raise ArgumentError(f"onnx.export: dynamic_shapes has {axes!r:.60} for {name!r}; give "
+                                f"a dict of axes and their names, or a list with a place an axis")
         pairs = axes.items() if isinstance(axes, Mapping) else enumerate(axes)
         chosen = {axis: dim for axis, dim in pairs if dim is not None}
         if chosen and name not in places:

@@ -1,6 +1,6 @@
 """Pooling: one number for each window of the last axes. In and out: GRAPH nodes.
 
-`nn/pooling.py` makes functions of tensors of it.
+`nn/functions/spatial/pooling.py` makes functions of tensors of it.
 """
 from __future__ import annotations
 

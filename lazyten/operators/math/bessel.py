@@ -17,8 +17,6 @@ from lazyten.operators.math import special
 from lazyten.operators.math.composites import SINC_SLOPE
 from lazyten.operators.math.statistical_functions import in_float64
 
-Compute = Callable[[Node], Node]
-
 _LEAST = math.ulp(0.0)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 
 from lazyten.optim.optimizer import Optimizer
-from lazyten.optim.scheduler import LRScheduler, Rates
+from lazyten.optim.scheduler import LRScheduler, Rates, period
 from lazyten.support.errors import ArgumentError
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to eta_min in T_max epochs, and up again in as many."""
+    """Down to eta_min in T_max epochs, and up again in as many: at epoch t
+    eta_min + (lr - eta_min) (1 + cos(pi t / T_max)) / 2. ArgumentError for a T_max of 0 or less."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0,
                  last_epoch: int = -1) -> None:
-        self.T_max, self.eta_min = T_max, eta_min
+        self.T_max, self.eta_min = period("CosineAnnealingLR", "T_max", T_max), eta_min
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:

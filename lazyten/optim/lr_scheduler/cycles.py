@@ -8,7 +8,7 @@ from typing import Any
 
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.param_groups import Group
-from lazyten.optim.scheduler import LRScheduler, Rates, checked, one_a_group, set_rate
+from lazyten.optim.scheduler import LRScheduler, Rates, checked, one_a_group, period, set_rate
 from lazyten.support.errors import ArgumentError
 
 Rate = float | list[float]
@@ -68,7 +68,7 @@ class CyclicLR(_Cycle):
         if last_epoch == -1:
             for rate, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 set_rate(group, rate)
-        up = float(step_size_up)
+        up = float(period("CyclicLR", "step_size_up", step_size_up))
         self.total_size = up + (up if step_size_down is None else float(step_size_down))
         self.step_ratio = up / self.total_size
         self.mode, self.gamma = mode, gamma

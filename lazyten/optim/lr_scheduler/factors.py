@@ -10,7 +10,7 @@ from typing import Any
 
 from lazyten.optim.optimizer import Optimizer
 from lazyten.optim.param_groups import short
-from lazyten.optim.scheduler import LRScheduler, Rates, checked, one_a_group
+from lazyten.optim.scheduler import LRScheduler, Rates, checked, one_a_group, period
 from lazyten.support.errors import ArgumentError, DTypeError
 
 Factor = Callable[[int], float]
@@ -64,11 +64,13 @@ class MultiplicativeLR(_Functions):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """Times gamma every step_size epochs: lr gamma ** (epoch // step_size). ArgumentError for a
+    step_size of 0 or less."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1,
                  last_epoch: int = -1) -> None:
-        self.step_size, self.gamma = step_size, gamma
+        self.step_size = period("StepLR", "step_size", step_size)
+        self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Rates:
@@ -84,6 +86,9 @@ class MultiStepLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
                  last_epoch: int = -1) -> None:
+        if not isinstance(milestones, Iterable):
+            raise DTypeError(f"MultiStepLR: milestones is {short(milestones)}; give a list of "
+                             f"epochs")
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 

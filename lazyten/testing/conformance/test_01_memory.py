@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lazyten.devices.executor import Executor
+from lazyten.devices.program import Handle
 from lazyten.runtimes.contract import Runtime
-from lazyten.storage.device import Executor, Handle
 from lazyten.support.errors import DeviceError
 from lazyten.testing.diagnosis import Array, Nonconformance, expect, expect_read
 from lazyten.testing.kit import advice

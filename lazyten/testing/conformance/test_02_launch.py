@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.storage.device import Executor
+from lazyten.devices.executor import Executor
 from lazyten.testing.diagnosis import Nonconformance, expect, expect_values
 from lazyten.testing.kit import advice
 from lazyten.testing.scorecard import Scorecard

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import lazyten as lt
+from lazyten.devices.executor import Executor
 from lazyten.runtimes.contract import Runtime
-from lazyten.storage.device import Executor
 from lazyten.testing.conformance.values import whole
 from lazyten.testing.diagnosis import Nonconformance, expect_values
 from lazyten.testing.kit import advice

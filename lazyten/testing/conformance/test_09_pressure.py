@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lazyten as lt
-from lazyten.storage.device import Executor
+from lazyten.devices.executor import Executor
 from lazyten.support.errors import DeviceError
 from lazyten.testing.diagnosis import Nonconformance, expect_values
 from lazyten.testing.kit import advice

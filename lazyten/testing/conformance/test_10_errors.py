@@ -6,9 +6,9 @@ import pytest
 
 import lazyten as lt
 from lazyten.codegen.targets.generated import Generated
+from lazyten.devices.executor import Executor
 from lazyten.ir import dtype as dt
 from lazyten.runtimes.contract import Runtime
-from lazyten.storage.device import Executor
 from lazyten.support.errors import CompileError, DTypeError, IndexingError
 from lazyten.support.location import Location
 from lazyten.testing.diagnosis import Nonconformance, expect_values

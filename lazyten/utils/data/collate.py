@@ -11,7 +11,7 @@ import numpy as np
 from lazyten.frontend.functions import stack, tensor
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.support.errors import DTypeError, FormError, ShapeError
+from lazyten.support.errors import ArgumentError, DTypeError, FormError, ShapeError
 from lazyten.utils.data.stored import Reader, tensor_of
 
 Rule = Callable[..., Any]
@@ -53,6 +53,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
 def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any:
     """default_collate with rules of one's own: what to do by the type of the first example."""
+    if not len(batch):
+        raise ArgumentError("default_collate: a batch of no examples; give one or more")
     rules = collate_fn_map or {}
     first = batch[0]
     rule = rules.get(type(first)) or next(
@@ -60,8 +62,8 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any
     if rule is not None:
         return rule(batch, collate_fn_map=rules)
     if isinstance(first, Mapping):
-        return _of_mapping(first, {name: collate([one[name] for one in batch],
-                                                 collate_fn_map=rules) for name in first})
+        return _of_mapping(first, {name: collate(_values_of(name, batch), collate_fn_map=rules)
+                                   for name in first})
     if isinstance(first, Sequence):
         return _places(first, batch, rules)
     raise DTypeError(f"default_collate: an example is {type(first).__name__} {first!r:.60}; it "
@@ -69,8 +71,29 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any
                      f"collate_fn")
 
 
+def _check_kind(kind: type[Any], batch: Sequence[Any]) -> None:
+    """DTypeError unless all examples are of a kind, as the first is."""
+    for place, one in enumerate(batch):
+        if not isinstance(one, kind):
+            raise DTypeError(f"default_collate: example {place} of the batch is "
+                             f"{type(one).__name__} {one!r:.60}, and example 0 "
+                             f"{type(batch[0]).__name__}; they must be alike: give collate_fn")
+
+
+def _values_of(name: Any, batch: Sequence[Mapping[Any, Any]]) -> list[Any]:
+    """What each example of a batch of mappings has of a name; ArgumentError where one has none."""
+    _check_kind(Mapping, batch)
+    for place, one in enumerate(batch):
+        if name not in one:
+            raise ArgumentError(f"default_collate: example {place} of the batch has no {name!r}, "
+                                f"which example 0 has; it has {', '.join(map(repr, one))}: give "
+                                f"collate_fn")
+    return [one[name] for one in batch]
+
+
 def _places(first: Sequence[Any], batch: Sequence[Any], rules: Rules) -> Any:
     """A batch of sequences, place by place."""
+    _check_kind(Sequence, batch)
     sizes = {len(one) for one in batch}
     if len(sizes) != 1:
         raise ShapeError(f"default_collate: examples have {sorted(sizes)} elements; they must "
@@ -109,6 +132,7 @@ def _of_sequence(like: Sequence[Any], found: list[Any]) -> Any:
 def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None = None) -> Tensor:
     """Tensors stacked: by the host, as their values are there, or in the graph where gradients flow
     through them."""
+    _check_kind(Tensor, batch)
     try:
         storages = {t._storage for t in batch}
     except FormError:
@@ -125,6 +149,7 @@ def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Rules | None =
 
 def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Tensor:
     """Arrays stacked to a tensor."""
+    _check_kind(np.ndarray, batch)
     if batch[0].dtype.kind in _TEXT:
         raise DTypeError(f"default_collate: arrays of {batch[0].dtype} cannot be tensors: give "
                          f"collate_fn")

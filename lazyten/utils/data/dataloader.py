@@ -56,6 +56,10 @@ class DataLoader(Generic[T_co]):
                  multiprocessing_context: Any = None, generator: Generator | None = None, *,
                  prefetch_factor: int | None = None, persistent_workers: bool = False,
                  pin_memory_device: str = "", in_order: bool = True) -> None:
+        for name, function in (("collate_fn", collate_fn), ("worker_init_fn", worker_init_fn)):
+            if function is not None and not callable(function):
+                raise DTypeError(f"DataLoader: {name}={function!r:.60} cannot be called; give a "
+                                 f"function")
         self.dataset, self.generator = dataset, generator
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.num_workers, self.timeout, self.in_order = num_workers, timeout, in_order

@@ -19,7 +19,7 @@ from lazyten.support.errors import (
     NotDefinedError,
     ShapeError,
 )
-from lazyten.utils.data.sampler import host_permutation
+from lazyten.utils.data.sampler import host_permutation, size_of
 from lazyten.utils.data.stored import Reader, tensor_of
 
 T_co = TypeVar("T_co", covariant=True)
@@ -46,7 +46,8 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """The rows of tensors: example i is a tuple of row i of each."""
+    """The rows of tensors: example i is a tuple of row i of each. ShapeError unless all have as
+    many rows."""
 
     def __init__(self, *tensors: Tensor) -> None:
         tensors_given("TensorDataset", *tensors)
@@ -140,7 +141,8 @@ class ConcatDataset(Dataset[T_co]):
             if isinstance(one, IterableDataset):
                 raise DTypeError("ConcatDataset: an IterableDataset has no indices; use "
                                  "ChainDataset")
-        self.cumulative_sizes = list(accumulate(map(_size, self.datasets)))
+        self.cumulative_sizes = list(accumulate(size_of("ConcatDataset", x)
+                                                for x in self.datasets))
 
     def __getitem__(self, index: Any) -> T_co:
         count = len(self)
@@ -152,10 +154,6 @@ class ConcatDataset(Dataset[T_co]):
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
-
-
-def _size(dataset: Any) -> int:
-    return len(dataset)
 
 
 class ChainDataset(IterableDataset[Any]):
@@ -177,7 +175,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from one
 
     def __len__(self) -> int:
-        return sum(map(_size, self._checked()))
+        return sum(size_of("ChainDataset", x) for x in self._checked())
 
 
 class Subset(Dataset[T_co]):
@@ -215,7 +213,7 @@ def random_split(dataset: Dataset[T_co], lengths: Sequence[int | float],
                  generator: Generator | None = None) -> list[Subset[T_co]]:
     """Subsets of these lengths, of all examples in a random order. Fractions that add up to 1 are
     of the data set's size, rounded down; what is left goes to the first ones, one each."""
-    count = _size(dataset)
+    count = size_of("random_split", dataset)
     sizes = list(lengths)
     if math.isclose(sum(sizes), 1) and sum(sizes) <= 1:
         for fraction in sizes:

@@ -44,6 +44,14 @@ def check_count(name: str, what: str, value: Any) -> int:
     return value
 
 
+def size_of(name: str, data: Any) -> int:
+    """How many examples a data set has. DTypeError for what has no length."""
+    if not hasattr(data, "__len__"):
+        raise DTypeError(f"{name}: {type(data).__name__} {data!r:.60} has no length; a data set "
+                         f"has __len__() and __getitem__(), or is an IterableDataset")
+    return len(data)
+
+
 def check_flag(name: str, what: str, value: Any) -> bool:
     """True or False. ArgumentError for anything else."""
     if not isinstance(value, bool):
@@ -68,10 +76,10 @@ class SequentialSampler(Sampler[int]):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data_source)))
+        return iter(range(len(self)))
 
     def __len__(self) -> int:
-        return len(self.data_source)
+        return size_of("SequentialSampler", self.data_source)
 
 
 class RandomSampler(Sampler[int]):
@@ -88,10 +96,14 @@ class RandomSampler(Sampler[int]):
     @property
     def num_samples(self) -> int:
         """How many indices come: the size of the data now, if nothing else was said."""
-        return len(self.data_source) if self._num_samples is None else self._num_samples
+        return size_of("RandomSampler", self.data_source) if self._num_samples is None \
+            else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
-        count, left = len(self.data_source), self.num_samples
+        count, left = size_of("RandomSampler", self.data_source), self.num_samples
+        if left and not count:
+            raise ArgumentError(f"RandomSampler: num_samples={left} of no examples; give a data "
+                                f"set that has some")
         generator = self.generator or Generator(host_seed(None))
         if self.replacement:
             yield from (_unit(left, generator) * count).astype(np.int64).tolist()

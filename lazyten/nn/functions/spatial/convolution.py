@@ -65,7 +65,11 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Si
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """input (batch, in, height, width), weight (out, in/groups, kernel height, kernel width):
-    (batch, out, rows, columns), each the sum over a window of input times weight, plus bias."""
+    (batch, out, rows, columns), each the sum over a window of input times weight, plus bias.
+
+    rows are (height + 2 padding - dilation (kernel - 1) - 1) // stride + 1, and columns alike;
+    padding: zeros on both sides, 'valid' for none, or 'same', with stride 1. groups: so many parts
+    of the channels, each of which only reads its own. ShapeError for shapes that do not fit."""
     return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
 
 
