@@ -66,6 +66,7 @@ SAME: dict[str, str] = {
     "nn.modules.module": "nn.module",
     "nn._reduction": "nn.functions.options",
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
+    "autograd.forward_ad": "func.forward_ad",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd
         sparse_adam"""),
     "fx._symbolic_trace": "fx.tracer", "functional": "", "quasirandom": "utils.quasirandom",
@@ -98,7 +99,6 @@ REFUSED: dict[str, str] = {
     "ao": _INTEGERS, "ao.quantization": _INTEGERS,
     **_below("quantization", "observer fake_quantize quantize qconfig", _INTEGERS),
     **_below("nn", "quantized quantizable qat intrinsic", _INTEGERS),
-    "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
     "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
     "distributed.algorithms": "DistributedDataParallel has join() and register_comm_hook(), with "
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
