@@ -65,6 +65,7 @@ SAME: dict[str, str] = {
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
     "nn.modules.module": "nn.module",
     "nn._reduction": "nn.functions.options",
+    **_below("nn.parallel", "parallel_apply replicate scatter_gather"),
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
     "autograd.forward_ad": "func.forward_ad",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd
@@ -117,7 +118,6 @@ REFUSED: dict[str, str] = {
                          "one compiled step",
     "_tensor_str": "a tensor prints itself; lazyten.set_printoptions says how",
     "utils.data.datapipes": _PIPES, "utils.data.graph": _PIPES,
-    "nn.parallel.scatter_gather": _PROCESSES,
     "export": _GRAPHS, **_below("fx", "experimental passes traceback", _GRAPHS),
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
