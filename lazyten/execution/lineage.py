@@ -11,7 +11,7 @@ from lazyten.ir.movement import Moves
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.indexing import apply
-from lazyten.operators.math.gradients import freed, written_over
+from lazyten.operators.math.gradients import forward_only, freed, written_over
 from lazyten.storage import tracing
 from lazyten.storage.storage import Storage
 from lazyten.support.grad_mode import is_grad_enabled
@@ -22,12 +22,14 @@ class Lineage:
     """Where the gradients of handles that one detach() began go.
 
     carrier: a node shaped as the storage, with the gradients of all that was written; None as long
-    as none of it required any. was_freed: backward() has used it up.
+    as none of it required any. was_freed: backward() has used it up. follows: that of a view made
+    inside no_grad() while tangents pass: those of what is written through it are the storage's.
     """
 
-    __slots__ = ("_node", "_version", "carrier", "was_freed")
+    __slots__ = ("_node", "_version", "carrier", "follows", "was_freed")
 
-    def __init__(self) -> None:
+    def __init__(self, follows: bool = False) -> None:
+        self.follows = follows
         self.carrier: Node | None = None
         self.was_freed = False
         self._node: Node | None = None
@@ -42,6 +44,8 @@ class Lineage:
 
     def read(self, storage: Storage, moves: Moves) -> Node:
         """A view of the storage's value, with the gradients of this lineage alone."""
+        if self.follows:
+            return forward_only(apply(moves, storage.node))
         if self.carrier is not None and (is_grad_enabled() or not self._is_from_outside):
             self._refuse_from_outside("reads")
             return apply(moves, self._carried(storage, self.carrier))

@@ -10,6 +10,7 @@ Files, in reading order:
 - mapping.py: Vmap: a function of one example as a function of many (`lt.func.vmap`).
 - differentiation.py: Calling a function to differentiate it: its outputs as graphs of what stands
   for its inputs.
+- forward_ad.py: Tensors that carry tangents: `lt.autograd.forward_ad`.
 - functional_call.py: Calling a module with other tensors in place of its parameters: a function
   of these.
 

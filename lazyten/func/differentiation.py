@@ -81,7 +81,7 @@ def called(operation: str, func: Function, args: Sequence[Any], kwargs: dict[str
     _check_inputs(operation, leaves, names)
     values = {make(Op.LEAF, x.dtype, (x.node,), new_leaf_id()): x.node for x in leaves}
     devices = [x.device for x in leaves]
-    stands = iter([_standing_for(x, leaf) for x, leaf in zip(leaves, values, strict=True)])
+    stands = iter([standing_for(x, leaf) for x, leaf in zip(leaves, values, strict=True)])
     given = list(args)
     for place in places:
         given[place] = unflatten(stands, flatten(args[place])[1])
@@ -93,7 +93,7 @@ def called(operation: str, func: Function, args: Sequence[Any], kwargs: dict[str
                 shape, aux)
 
 
-def _standing_for(x: Tensor, leaf: Node) -> Tensor:
+def standing_for(x: Tensor, leaf: Node) -> Tensor:
     """What is given in place of x: the same values, and as x lies in memory."""
     made: Tensor = Tensor._of(leaf, x.device, True)
     layout = layout_of(x._storage)

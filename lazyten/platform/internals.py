@@ -49,7 +49,7 @@ def _log_api_usage_once(event: str) -> None:
 
 def _are_functorch_transforms_active() -> bool:
     """Whether a transform of lt.func is under way."""
-    return bool(levels.under_way())
+    return any(entered.operation != "dual_level" for entered in levels.under_way())
 
 
 def is_fake(x: object) -> bool:

@@ -65,7 +65,9 @@ SAME: dict[str, str] = {
         transformer upsampling""", "nn"), "nn.modules.utils": "nn.tuples",
     "nn.modules.module": "nn.module",
     "nn._reduction": "nn.functions.options",
+    **_below("nn.parallel", "parallel_apply replicate scatter_gather"),
     "nn.utils.stateless": "func", "autograd.profiler": "profiler",
+    "autograd.forward_ad": "func.forward_ad",
     **_below("optim", """adadelta adagrad adamax adamw asgd nadam radam rmsprop rprop sgd
         sparse_adam"""),
     "fx._symbolic_trace": "fx.tracer", "functional": "", "quasirandom": "utils.quasirandom",
@@ -98,7 +100,6 @@ REFUSED: dict[str, str] = {
     "ao": _INTEGERS, "ao.quantization": _INTEGERS,
     **_below("quantization", "observer fake_quantize quantize qconfig", _INTEGERS),
     **_below("nn", "quantized quantizable qat intrinsic", _INTEGERS),
-    "autograd.forward_ad": "forward mode is that of functions: lazyten.func.jvp",
     "utils.flop_counter": "operations run fused; lazyten.testing.watch_kernels() has what ran",
     "distributed.algorithms": "DistributedDataParallel has join() and register_comm_hook(), with "
                               "hooks of distributed.algorithms.ddp_comm_hooks.default_hooks",
@@ -117,7 +118,6 @@ REFUSED: dict[str, str] = {
                          "one compiled step",
     "_tensor_str": "a tensor prints itself; lazyten.set_printoptions says how",
     "utils.data.datapipes": _PIPES, "utils.data.graph": _PIPES,
-    "nn.parallel.scatter_gather": _PROCESSES,
     "export": _GRAPHS, **_below("fx", "experimental passes traceback", _GRAPHS),
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",

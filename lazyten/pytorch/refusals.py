@@ -5,7 +5,7 @@ They are there to be imported, as programs import at their top what they may nev
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from lazyten.support.errors import NotDefinedError
 
@@ -82,18 +82,6 @@ class AbsentType:
         return f"lazyten.{self.name}"
 
 
-class UnpackedDualTensor(NamedTuple):
-    """A tensor, and the tangent that it carries within PyTorch's forward mode: None."""
-
-    primal: Any
-    tangent: None = None
-
-
-def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
-    """A tensor without a tangent."""
-    return UnpackedDualTensor(tensor)
-
-
 def unchanged(given: Any) -> Any:
     """What is given: a decorator that marks a function for what lazyten does without marks."""
     return given
@@ -114,7 +102,6 @@ def never(*given: Any, **options: Any) -> bool:
 
 
 MARKS: dict[str, Callable[..., Any]] = {
-    "autograd.forward_ad.unpack_dual": unpack_dual,
     "fx.experimental.proxy_tensor.get_proxy_mode": nothing,
     "fx.experimental.proxy_tensor.is_tracing": never,
     "utils._python_dispatch.is_traceable_wrapper_subclass": never,

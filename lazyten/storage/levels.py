@@ -13,10 +13,15 @@ from dataclasses import dataclass, field
 from threading import local
 
 from lazyten.ir.movement import Shape
-from lazyten.ir.node import Node
+from lazyten.ir.node import Node, make
+from lazyten.ir.ops import Op
+from lazyten.operators.math.gradients import forward_only
 from lazyten.support.errors import TransformError
+from lazyten.support.grad_mode import stops_tangents
 from lazyten.support.location import user_location
 
+FORWARD = frozenset({"jvp", "jacfwd", "linearize", "dual_level"})
+"""Transforms of forward mode, which no_grad() does not end."""
 serials = itertools.count()
 """Numbers of storages and levels, in the order in which they are made."""
 
@@ -25,9 +30,10 @@ serials = itertools.count()
 class Level:
     """One call of a function under a transform.
 
-    Storages with a smaller number than `first` are from outside. Under vmap there are `size`
-    examples, `randomness` says what random numbers they get, and `examples` has the unknowns of one
-    example, of what was given and of what was drawn, and the arrays of all that they stand for.
+    Storages with a smaller number than `first` are from outside, and may not be written to. Under
+    vmap there are `size` examples, `randomness` says what random numbers they get, and `examples`
+    has the unknowns of one example, of what was given and of what was drawn, and the arrays of all
+    that they stand for.
     `shared` are the draws that all examples share, which the first of several chunks of examples
     makes; `used` counts those that this call has asked for.
     """
@@ -51,6 +57,18 @@ _stack = _Stack()
 def under_way() -> tuple[Level, ...]:
     """The levels that this thread is in, the outermost first."""
     return _stack.levels
+
+
+def tangents_pass() -> bool:
+    """Whether what is computed now without gradients, inside no_grad(), has tangents all the same:
+    those of a forward mode under way. inference_mode() ends these, too."""
+    return any(entered.operation in FORWARD for entered in _stack.levels) and not stops_tangents()
+
+
+def without_gradient(node: Node) -> Node:
+    """`node`, through which no gradient flows, and tangents do where they pass."""
+    return forward_only(node) if _stack.levels and node.dtype.is_float and tangents_pass() else \
+        make(Op.DETACH, node.dtype, (node,))
 
 
 @contextmanager

@@ -167,6 +167,10 @@ COMPUTED = History(0, NEVER - 1, False)
 """The history of memory, and of what is there."""
 
 
+_frozen: WeakKeyDictionary[Storage, int] = WeakKeyDictionary()
+"""The id that a storage had which is no leaf any more."""
+
+
 def new_leaf_id() -> int:
     """The argument of a LEAF that is none other's."""
     return next(_leaf_ids)
@@ -375,14 +379,18 @@ class Storage:
                     self._node = stored
 
     def become_leaf(self) -> None:
-        """Want a gradient for this value from now on."""
+        """Want a gradient for this value from now on; again by the id that it had, which hooks know
+        it by, and graphs that were recorded then."""
         if self.leaf_id is None:
             tracing.touched(self)
-            self.leaf_id = new_leaf_id()
+            former = _frozen.pop(self, None)
+            self.leaf_id = new_leaf_id() if former is None else former
 
     def cease_to_be_leaf(self) -> None:
         """Want no gradient for this value any more."""
         tracing.touched(self)
+        if self.leaf_id is not None:
+            _frozen[self] = self.leaf_id
         self.leaf_id = None
 
     def settle(self, node: Node, buffer: Buffer, reads_memory: bool) -> None:

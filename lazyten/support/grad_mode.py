@@ -12,7 +12,8 @@ R = TypeVar("R")
 
 
 class _Mode(threading.local):
-    enabled = True
+    enabled: bool | None = True
+    """None where tangents of forward mode are not recorded either."""
 
 
 _mode = _Mode()
@@ -20,15 +21,20 @@ _mode = _Mode()
 
 def is_grad_enabled() -> bool:
     """Whether results remember how to compute gradients, in this thread."""
-    return _mode.enabled
+    return bool(_mode.enabled)
+
+
+def stops_tangents() -> bool:
+    """Whether forward mode ends here, too, in this thread."""
+    return _mode.enabled is None
 
 
 class _GradMode:
     """Within this block, or within the function it decorates, record for gradients or not."""
 
-    def __init__(self, enabled: bool) -> None:
+    def __init__(self, enabled: bool | None) -> None:
         self.enabled = enabled
-        self._before: list[bool] = []
+        self._before: list[bool | None] = []
 
     def __enter__(self) -> None:
         self._before.append(_mode.enabled)
@@ -72,7 +78,7 @@ class _GradMode:
 
 class no_grad(_GradMode):
     """Within this block, or the function it decorates (also as @no_grad, without brackets), nothing
-    is recorded for gradients: results do not require them."""
+    is recorded for gradients: results do not require them. Tangents of forward mode go on."""
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
@@ -99,14 +105,14 @@ def of_backward(create_graph: bool) -> _GradMode:
 
 
 class inference_mode(_GradMode):
-    """no_grad(), by another name, also as @inference_mode; inference_mode(False) changes nothing.
-    """
+    """no_grad(), in which tangents of forward mode are not recorded either; also as
+    @inference_mode; inference_mode(False) changes nothing."""
 
     def __new__(cls, mode: Any = True) -> Any:
         return cls()(mode) if callable(mode) else super().__new__(cls)
 
     def __init__(self, mode: bool = True) -> None:
-        super().__init__(is_grad_enabled() and not mode)
+        super().__init__(None if mode else _mode.enabled)
 
 
 class set_grad_enabled(_GradMode):

@@ -547,3 +547,31 @@ def test_gradients_of_new_data_go_on_to_what_made_the_old() -> None:
     assert p.grad is not None and p.grad.tolist() == [4, 4]
     with pytest.raises(lt.GradientError, match=r"data = float32 \(3,\).* of float32 \(2,\)"):
         x.data = lt.zeros(3)
+
+
+@pytest.mark.parametrize("freeze", [lambda w: w.detach_(), lambda w: w.requires_grad_(False)])
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_leaf_that_was_frozen_since_it_was_read_collects_nothing(
+        freeze: Any, looks: bool) -> None:
+    w, v = (lt.tensor([x, 3.0], requires_grad=True) for x in (1.0, 2.0))
+    for i in range(3):  # the later ones are recognized
+        w.requires_grad_(True)
+        y = (w * v).sum()
+        assert not looks or y.item()
+        freeze(w)
+        (y + (w * v).sum()).backward()
+        assert w.grad is None
+        np.testing.assert_array_equal(v.grad.numpy(), [2 * (i + 1), 6 * (i + 1)])
+    y = (w.requires_grad_(True) * v).sum()
+    w.requires_grad_(False).requires_grad_(True)
+    (y + (w * v).sum()).backward()  # it collects again, of what was recorded before, too
+    np.testing.assert_array_equal(w.grad.numpy(), [4, 6])
+
+
+def test_hooks_of_a_leaf_stay_while_it_is_frozen() -> None:
+    w, told = lt.tensor([1.0, 2.0], requires_grad=True), []
+    w.register_hook(lambda g: g * 10)
+    w.register_post_accumulate_grad_hook(lambda leaf: told.append(leaf.grad.tolist()))
+    w.requires_grad_(False).requires_grad_(True)
+    (w * 3).sum().backward()
+    assert told == [[30.0, 30.0]]

@@ -57,6 +57,19 @@ def test_an_element_type_that_no_tensor_has(name: str) -> None:
         lt.zeros(2, dtype=kind)
 
 
+def test_what_pytorchs_data_parallel_is_made_of_may_be_imported() -> None:
+    from lazyten.nn.parallel import data_parallel, parallel_apply, replicate
+    from lazyten.nn.parallel.scatter_gather import scatter_kwargs  # type: ignore[import-not-found]
+    layer = lt.nn.Linear(2, 3)
+    assert data_parallel(layer, lt.ones(4, 2), module_kwargs={}).shape == (4, 3)
+    assert data_parallel(layer, (lt.ones(4, 2),), [0]).shape == (4, 3)
+    for use in (parallel_apply, replicate, scatter_kwargs):
+        with pytest.raises(NotImplementedError, match="DistributedDataParallel"):
+            use(layer, [0, 1])
+    with pytest.raises(lt.DeviceError, match="are several"):
+        data_parallel(layer, lt.ones(4, 2), [0, 1])
+
+
 def test_layouts_of_sparse_tensors_compare_and_make_nothing() -> None:
     assert lt.ones(2).layout is not lt.sparse_coo and lt.ones(2, layout=lt.strided).sum() == 2
     with pytest.raises(lt.ArgumentError, match=r"layout=lazyten.sparse_csr is not one"):

@@ -214,3 +214,47 @@ def test_lenets_losses_and_tangents_are_torchs(models: Any) -> None:
         return {"value": value.detach(), "slope": slope.detach()}
 
     agree([of(*m) for m in models], 1e-4)
+
+
+def unrecorded(library: Any) -> Callable[[Any], Any]:
+    """A function that computes without recording gradients, in several ways."""
+    def call(x: Any) -> Any:
+        with library.no_grad():
+            y = x * x
+            z = library.zeros(4, dtype=library.float64)
+            z.add_(x)
+            z[1:3] = y[:2]
+        return y * x + z.sin() + y.flip(0).detach()
+    return call
+
+
+@pytest.mark.parametrize("transformed", [
+    lambda L: lambda x: L.func.jvp(unrecorded(L), (x,), (x * 2,)),
+    lambda L: L.func.jacfwd(unrecorded(L)), lambda L: L.func.jacrev(unrecorded(L)),
+    lambda L: L.func.hessian(lambda x: unrecorded(L)(x).sum()),
+    lambda L: L.func.jacfwd(L.func.jacfwd(unrecorded(L))),
+    lambda L: lambda x: L.func.linearize(unrecorded(L), x)[1](x.cos()) if L is lt else L.func.jvp(
+        unrecorded(L), (x,), (x.cos(),))[1]])
+def test_functions_that_compute_without_gradients_in_between(transformed: Any) -> None:
+    both(transformed, rng.normal(size=4))
+
+
+def duals(library: Any) -> Callable[[Any, Any], Any]:
+    """A network of a tensor with a tangent, in and out of no_grad."""
+    ad = library.autograd.forward_ad
+
+    def call(x: Any, direction: Any) -> Any:
+        layer = library.nn.BatchNorm1d(3, dtype=library.float64)
+        with ad.dual_level():
+            dual = ad.make_dual(x, direction)
+            hidden = layer(dual @ dual.T)
+            with library.no_grad():
+                other = hidden.softmax(1)[0].relu()
+            out = (hidden * other).tanh()
+            found = [*ad.unpack_dual(out), *ad.unpack_dual(out.sum() + other.prod())]
+        return (*found, layer.running_mean, ad.unpack_dual(x)[0])
+    return call
+
+
+def test_tensors_that_carry_tangents() -> None:
+    both(duals, rng.normal(size=(3, 3)), rng.normal(size=(3, 3)))

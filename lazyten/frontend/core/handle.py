@@ -24,7 +24,7 @@ from lazyten.ir.node import Node, Shape, alias, cast, const, make
 from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.operators.arrays import indexing
 from lazyten.operators.math import shapes
-from lazyten.storage import history, tracing
+from lazyten.storage import history, levels, tracing
 from lazyten.storage.placement import Device, canonical, has_values
 from lazyten.storage.stand_ins import layout_of
 from lazyten.storage.storage import Storage
@@ -44,9 +44,10 @@ class Leaves(WeakValueDictionary[int, Any]):
     data: dict[int, ReferenceType[Any]]
 
     def owners(self, ids: Iterable[int]) -> list[Any]:
-        """The tensors of these ids, None where one is gone: as get(), in a third of the time."""
-        found = [*map(self.data.get, ids)]
-        return [None if one is None else one() for one in found]
+        """The tensors of these ids that collect gradients; None where one is gone, or was frozen
+        since it was read. (get() takes three times as long.)"""
+        found = [None if one is None else one() for one in map(self.data.get, ids)]
+        return [None if x is None or x._storage.leaf_id is None else x for x in found]
 
 
 leaves = Leaves()
@@ -170,7 +171,7 @@ class Handle(Generic[Tensor]):
             if t.requires_grad:
                 requires, flows = True, flows or t._keeps_graph
         if requires and not is_grad_enabled():
-            node, requires = make(Op.DETACH, node.dtype, (node,)), False
+            node, requires = levels.without_gradient(node), levels.tangents_pass()
         elif requires:
             node = alias(node) if node.op in MOVEMENT or any(
                 t.node is node for t in operands) else node
@@ -211,7 +212,8 @@ class Handle(Generic[Tensor]):
         if not (flows or has_values(device)):  # what would be copied need not be kept
             return self._of(const(0, self.dtype, self.shape), device)
         node = make(Op.COPY, self.dtype, (self.node,), (self.device, device))
-        return self._of(node if flows else make(Op.DETACH, node.dtype, (node,)), device, flows)
+        return self._of(node if flows else levels.without_gradient(node), device,
+                        flows or self.requires_grad and levels.tangents_pass())
 
     @overridable
     def detach(self) -> Tensor:
@@ -245,7 +247,7 @@ class Handle(Generic[Tensor]):
     @property
     def _detached(self) -> bool:
         """Whether no gradient of the storage flows through this handle."""
-        return self._lineage is not None
+        return self._lineage is not None and not self._lineage.follows
 
     @property
     def shape(self) -> Size:
@@ -336,7 +338,8 @@ class Handle(Generic[Tensor]):
         storage = self._storage
         if tracing.active is not None:
             tracing.touched(storage)
-        gradients = storage if self._lineage is None else self._lineage
+        lineage = self._lineage
+        gradients = storage if lineage is None or lineage.follows else lineage
         return gradients.requires_grad and storage.dtype.is_float
 
     @requires_grad.setter
@@ -371,7 +374,8 @@ class Handle(Generic[Tensor]):
     @property
     def _keeps_graph(self) -> bool:
         """Whether it requires a gradient, and no backward() has used up its graph."""
-        gradients = self._storage if self._lineage is None else self._lineage
+        lineage = self._lineage
+        gradients = self._storage if lineage is None or lineage.follows else lineage
         return gradients.requires_grad and not gradients.was_freed
 
     @property

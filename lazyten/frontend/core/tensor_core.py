@@ -47,7 +47,7 @@ class TensorCore(Gradients[Tensor]):
         for that of a view that it is of."""
         lineage = self._lineage
         if lineage is None and self._storage.requires_grad and not is_grad_enabled():
-            lineage = Lineage()
+            lineage = Lineage(follows=levels.tangents_pass())
         shape, all_moves = self._storage.shape, self._moves
         joins = lineage is not None or not self._storage.requires_grad
         for op, arg in moves:

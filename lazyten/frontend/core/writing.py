@@ -17,7 +17,7 @@ from lazyten.operators.arrays.strided import written_through
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
 from lazyten.operators.math.gradients import flat_in, freed, written_over
-from lazyten.storage import history, tracing
+from lazyten.storage import history, levels, tracing
 from lazyten.support.errors import DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
 
@@ -41,7 +41,7 @@ class Writing(Operands[Tensor]):
         if self._moves:  # what is not written stays
             storage.refresh()
         replaces = replaces and self.requires_grad and value.numel == storage.value.numel
-        if self._lineage is not None and requires_grad:
+        if self._lineage is not None and requires_grad and not self._lineage.follows:
             self._lineage.write(self._written(self._lineage.read(storage, ()), value, replaces))
             value, requires_grad = make(Op.DETACH, value.dtype, (value,)), False
         old = freed(storage.value) if storage.was_freed and requires_grad else storage.value
@@ -89,11 +89,12 @@ class Writing(Operands[Tensor]):
                              f"tensor")
         tensors: list[Handle[Any]] = [self, *others]
         flows = [t._keeps_graph for t in tensors if t.requires_grad]
-        requires = tracked and any(flows)
+        requires = any(flows) and (tracked or self._storage.leaf_id is None
+                                   and self._keeps_graph and levels.tangents_pass())
         replaces = replaces or not value.dtype.is_float  # no gradient flows through it
         value = cast(value, self.dtype)
-        if flows and not requires:
-            value = make(Op.DETACH, value.dtype, (value,))
+        if flows and not (requires and tracked):
+            value = levels.without_gradient(value)
         self._write(value, requires, replaces)
         if flows and tracked and self._lineage is None and not self._storage.keeps_graph:
             self._storage.end_graph()

@@ -80,8 +80,8 @@ class GradientMethods(TensorCore[Tensor]):
                        create_graph: bool = False) -> None:
         """Add these gradients to `.grad` of leaves that have these ids, and give up the graph."""
         touched = [self._storage]
-        for leaf_id, part in parts:
-            owner = leaves.get(leaf_id)
+        owners = leaves.owners([leaf_id for leaf_id, _ in parts])
+        for (leaf_id, part), owner in zip(parts, owners, strict=True):
             if owner is not None:
                 touched.append(owner._collect(indexing.apply(owner._moves, part), create_graph))
                 with of_backward(create_graph):

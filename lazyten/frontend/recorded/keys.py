@@ -239,7 +239,7 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
             or storage.retaining or storage.device != frame.device:
         return None
     if storage.__class__ is Deferred and frame_runs.bring_up_to_date(
-            storage, frame, lineage is None and _grad.enabled):
+            storage, frame, lineage is None and _grad.enabled is True):
         return None
     keeps_graph = storage.keeps_graph
     template = known_template(storage, frame)

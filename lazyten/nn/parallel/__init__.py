@@ -20,10 +20,14 @@ while the kernels of the next one run.
 from __future__ import annotations
 
 from lazyten.nn.parallel.data_parallel import DataParallel as DataParallel
+from lazyten.nn.parallel.data_parallel import data_parallel as data_parallel
+from lazyten.nn.parallel.data_parallel import parts as _parts
 from lazyten.nn.parallel.distributed import DistributedDataParallel as DistributedDataParallel
 from lazyten.nn.parallel.fully_sharded import fully_shard as fully_shard
 from lazyten.nn.sharded_parameter import ShardedParameter as ShardedParameter
 from lazyten.pytorch.modules import later as _later
 
 __getattr__ = _later("lazyten.nn.parallel")
-__all__ = ["DataParallel", "DistributedDataParallel", "ShardedParameter", "fully_shard"]
+globals().update(_parts)
+__all__ = ["DataParallel", "DistributedDataParallel", "ShardedParameter", "data_parallel",
+           "fully_shard"]

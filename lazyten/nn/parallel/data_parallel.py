@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.nn.module import Module
+from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import DeviceError
+
+parts = refused(
+    "nn.parallel", "a module is on one device, and its batch is not shared out; processes share it "
+    "by lazyten.nn.parallel.DistributedDataParallel (docs/distributed.md)",
+    "gather", "parallel_apply", "replicate", "scatter", "scatter_kwargs")
+"""What PyTorch's DataParallel is made of."""
 
 
 class DataParallel(Module):
@@ -24,3 +31,12 @@ class DataParallel(Module):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module: Module, inputs: Any, device_ids: Sequence[Any] | None = None,
+                  output_device: Any = None, dim: int = 0,
+                  module_kwargs: dict[str, Any] | None = None) -> Any:
+    """module(*inputs, **module_kwargs), as DataParallel does it; inputs: a tuple, or the only one.
+    DeviceError for several devices."""
+    given = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
+    return DataParallel(module, device_ids, output_device, dim)(*given, **(module_kwargs or {}))

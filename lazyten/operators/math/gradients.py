@@ -73,6 +73,26 @@ def _passed_by(g: Node, node: Node) -> tuple[Node]:
     return (g,)
 
 
+def forward_only(value: Node) -> Node:
+    """`value`, through which tangents pass and no gradient flows."""
+    return with_gradient(make(Op.DETACH, value.dtype, (value,)), (value,), _FORWARD_ONLY)
+
+
+@dataclass(frozen=True, slots=True)
+class _ForwardOnly:
+    """The rule of that: no cotangent, and of a tangent itself, through which none flows either."""
+
+    def __call__(self, g: Node, node: Node) -> tuple[None]:
+        return (None,)
+
+    def pushed_forward(self, tangents: Sequence[Node | None], node: Node) -> Node | None:
+        """The tangent of the only input."""
+        return None if tangents[0] is None else forward_only(tangents[0])
+
+
+_FORWARD_ONLY = _ForwardOnly()
+
+
 def before_writes(value: Node) -> Node:
     """The value that gradients of `value` are passed on to: the one that was there before it was
     written over, as often as that was done. What asks for the gradients of a tensor's value asks
