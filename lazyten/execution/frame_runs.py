@@ -45,6 +45,7 @@ WITH_MEMORY, SMALL, SMALL_ONES = 8, 1 << 20, 128
 """So many programs keep memory for their results, once they were run TRIALS times; and so many that
 need no more bytes than SMALL."""
 TRIALS = 3
+_NOTHING: dict[Any, Any] = {}
 NO_OWNERS: tuple[Owners, int, Collection[int]] = (), 0, ()
 BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
@@ -121,38 +122,43 @@ def look(storage: Storage) -> Buffer | None:
 
 
 def _looked_at(storage: Storage) -> Buffer | None:
-    """Compute a value of this thread's alone, by a program that only reads: what realize() comes to
-    then. None where there is more to it, or no such program is known."""
+    """Compute a value of this thread's, and what is due with it, by a program that only reads: what
+    realize() comes to then. None where there is more to it, or no such program is known."""
     frame: Frame | None = storage._frame
     if frame is None:
         buffer = storage.buffer
         if buffer is not None:
             looked()
         return buffer
-    if frame.realized or storage.companions or storage.leaf_id is not None \
+    template = storage._template
+    if template is None or storage.companions or storage.leaf_id is not None \
             or frame.thread != get_ident():
         return None
-    template, others = storage._template, _others(frame, storage)
-    if template is None or others and any(_is_due(s, t, ()) for s, t in others.items()):
-        return None
+    due, others = {storage: template}, _others(frame, storage)
+    if others:
+        due |= {s: t for s, t in others.items() if _is_due(s, t, ())}
+        if len(due) > 1:
+            others = {s: t for s, t in others.items() if s not in due}
+    realized = frame.realized.copy() if frame.realized else _NOTHING  # other threads add to it
     program = _in_frames.again.get(
-        _key(frame, (template,), tuple(others.values()) if others else (), ()))
+        _key(frame, (*due.values(),), (*others.values(),), realized))
     ready = None if program is None else program.reading
     if program is None or ready is None or observers.present():
         return None
     looked()
     program.note_run()
-    nodes = ready.run(frame.sources, NO_OWNERS, ())
+    sources = [*frame.sources, *[realized[n] for n in program.reads]] if realized else frame.sources
+    nodes = ready.run(sources, NO_OWNERS, ())
     _keep_memory(program, ready)
-    if others or storage.keeps_graph or program.again:
-        _settle(frame, program, {storage: template}, nodes, others)
+    if others or storage.keeps_graph or program.again or len(due) > 1:
+        _settle(frame, program, due, nodes, others)
     else:
         settle_known(frame, ((storage, template, nodes[0]),))
     _end(frame, others)
     return memory_of(nodes[0])
 
 
-def _others(frame: Frame, storage: Storage) -> dict[Storage, Node]:
+def _others(frame: Frame, storage: Storage) -> Mapping[Storage, Node]:
     """What else is known in a frame that knows a value, and not computed."""
     for reference in frame.made:
         other = reference()
@@ -160,7 +166,7 @@ def _others(frame: Frame, storage: Storage) -> dict[Storage, Node]:
             known = frame.known_storages()
             known.pop(storage, None)
             return known
-    return {}
+    return _NOTHING
 
 
 def compute(frame: Frame, asked: Sequence[Storage]) -> None:
