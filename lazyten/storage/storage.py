@@ -328,7 +328,8 @@ class Storage:
         """Share memory from now on: that of `array`, which has the value, or new memory. False
         where the device is not the host, or there is nothing to share."""
         buffer = self.buffer
-        if buffer is None or not buffer.size or buffer.view() is None:
+        if buffer is None or not buffer.size \
+                or not executor(self.device).is_host and buffer.view() is None:
             return False
         self.shared = SharedMemory(buffer.numpy().reshape(self._node.shape) if array is None
                                    else array)

@@ -150,10 +150,11 @@ def over(array: Array, copied: Callable[[Array], Any]) -> Any:
     """A tensor over an array's memory; copied: makes one of its elements. Where axes were permuted,
     it is a view of one that is contiguous, so that both have the same strides. On a device that is
     not in the host's memory it stays a copy."""
-    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-    straight = array.transpose(order)
-    if array.flags.c_contiguous or not straight.flags.c_contiguous:
-        straight = array
+    straight = array
+    if not array.flags.c_contiguous:
+        order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+        permuted = array.transpose(order)
+        straight = permuted if permuted.flags.c_contiguous else array
     result = copied(straight)
     observer = tracing.current()
     if observer is not None:
