@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from lazyten.capture.arrays import ArrayCall, is_plain_argument, only_computes
 from lazyten.capture.breaks import InPython, NotBegun
@@ -93,12 +93,13 @@ class Jitted(Generic[P, R]):
             + sum(len(family.calls) for family in self._families.values())
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        positional: Any = args
         given = {} if self.dims is None else self.dims.sizes(args, kwargs)
         traced = tracing.active is not None and tracing.current() is not None
         if traced or levels.under_way():  # part of something larger
             return self.function(*args, **kwargs)
         with self._lock:
-            last, positional = self._last, cast("Sequence[Tensor]", args)
+            last = self._last
             if last is not None and not kwargs and last.is_like(positional) \
                     and last.replay.holds(positional):
                 last.family.in_a_row = 0

@@ -155,7 +155,7 @@ class Replay:
         sources = buffers_of(storages)
         for number in self.donated:
             _refuse_twice(sources[number])
-        done = [act() for act in self.script]
+        done = [act() for act in self.script] if self.script else ()
         for effect in self.cleared:
             effect.tensor.find(arguments)._grad = None
         nodes = self._computed(sources, storages, done)
@@ -181,8 +181,10 @@ class Replay:
     def _computed(self, sources: list[Buffer], storages: list[Storage],
                   done: Sequence[Callable[[], None] | None]) -> list[Node]:
         """What the segments give. done: what takes back, if they fail, what Python has done."""
-        nodes: list[Node] = []
         try:
+            if len(self.segments) == 1:
+                return self.segments[0].run(sources, storages)
+            nodes: list[Node] = []
             for segment in self.segments:
                 nodes += segment.run(sources, storages)
         except BaseException:

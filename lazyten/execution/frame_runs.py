@@ -22,7 +22,7 @@ from lazyten.execution.segment import Owners, Ready, Root, Segment
 from lazyten.ir.node import Node, substitute, toposort
 from lazyten.schedule.deciding import read_by
 from lazyten.storage import history, tracing
-from lazyten.storage.deferred import Deferred, settle_known
+from lazyten.storage.deferred import Deferred, rest, settle_known
 from lazyten.storage.frames import (
     SHORTEST,
     Frame,
@@ -45,6 +45,7 @@ WITH_MEMORY, SMALL, SMALL_ONES = 8, 1 << 20, 128
 """So many programs keep memory for their results, once they were run TRIALS times; and so many that
 need no more bytes than SMALL."""
 TRIALS = 3
+_NOTHING: dict[Any, Any] = {}
 NO_OWNERS: tuple[Owners, int, Collection[int]] = (), 0, ()
 BATCH = 256
 """So many values are computed by one program, where nobody asks for them."""
@@ -66,9 +67,13 @@ class Program:
         self.updates = Updates()
 
     @property
-    def only_reads(self) -> bool:
-        """Whether it writes over nothing, and looks at no index, once it has its memory."""
-        return not (self.updates.own or self.segment.donated or self.segment.checks)
+    def reading(self) -> Ready | None:
+        """With its memory, if it has that, writes over nothing, and looks at no index."""
+        segment = self.segment
+        ready = segment.ready
+        if ready is None or self.updates.own or segment.donated or segment.checks:
+            return None
+        return ready if ready.compiled is segment.planned.programs else None
 
     def note_run(self) -> None:
         """Note that its line asks for it once more."""
@@ -106,39 +111,62 @@ def realize(storages: Sequence[Storage]) -> bool:
     return True
 
 
-def look(storage: Storage) -> None:
-    """Compute a value that somebody looks at, alone (see realization.realize)."""
-    if tracing.active is not None or here.first_serial is not None or not _looked_at(storage):
-        realization.realize([storage])
+def look(storage: Storage) -> Buffer | None:
+    """Compute a value that somebody looks at, alone (see realization.realize); gives its memory."""
+    if tracing.active is None and here.first_serial is None:
+        found = _looked_at(storage)
+        if found is not None:
+            return found
+    realization.realize([storage])
+    return storage.buffer
 
 
-def _looked_at(storage: Storage) -> bool:
-    """Compute a value of this thread's alone, by a program that only reads: what realize() comes to
-    then. False where there is more to it, or no such program is known."""
+def _looked_at(storage: Storage) -> Buffer | None:
+    """Compute a value of this thread's, and what is due with it, by a program that only reads: what
+    realize() comes to then. None where there is more to it, or no such program is known."""
     frame: Frame | None = storage._frame
     if frame is None:
-        if storage.buffer is not None:
+        buffer = storage.buffer
+        if buffer is not None:
             looked()
-            return True
-        return False
-    if frame.realized or storage.companions or storage.leaf_id is not None \
+        return buffer
+    template = storage._template
+    if template is None or storage.companions or storage.leaf_id is not None \
             or frame.thread != get_ident():
-        return False
-    known = frame.known_storages()
-    template = known.pop(storage, None)
-    if template is None or known and any(_is_due(s, t, ()) for s, t in known.items()):
-        return False
-    program = _in_frames.again.get(_key(frame, (template,), tuple(known.values()), ()))
-    ready = None if program is None else program.segment.up_to_date
-    if program is None or ready is None or not program.only_reads or observers.present():
-        return False
+        return None
+    due, others = {storage: template}, _others(frame, storage)
+    if others:
+        due |= {s: t for s, t in others.items() if _is_due(s, t, ())}
+        if len(due) > 1:
+            others = {s: t for s, t in others.items() if s not in due}
+    realized = frame.realized.copy() if frame.realized else _NOTHING  # other threads add to it
+    program = _in_frames.again.get(
+        _key(frame, (*due.values(),), (*others.values(),), realized))
+    ready = None if program is None else program.reading
+    if program is None or ready is None or observers.present():
+        return None
     looked()
     program.note_run()
-    nodes = ready.run(frame.sources, NO_OWNERS, ())
+    sources = [*frame.sources, *[realized[n] for n in program.reads]] if realized else frame.sources
+    nodes = ready.run(sources, NO_OWNERS, ())
     _keep_memory(program, ready)
-    _settle(frame, program, {storage: template}, nodes, known)
-    _end(frame, known)
-    return True
+    if others or storage.keeps_graph or program.again or len(due) > 1:
+        _settle(frame, program, due, nodes, others)
+    else:
+        settle_known(frame, ((storage, template, nodes[0]),))
+    _end(frame, others)
+    return memory_of(nodes[0])
+
+
+def _others(frame: Frame, storage: Storage) -> Mapping[Storage, Node]:
+    """What else is known in a frame that knows a value, and not computed."""
+    for reference in frame.made:
+        other = reference()
+        if other is not None and other is not storage:
+            known = frame.known_storages()
+            known.pop(storage, None)
+            return known
+    return _NOTHING
 
 
 def compute(frame: Frame, asked: Sequence[Storage]) -> None:
@@ -223,11 +251,12 @@ def _settle(frame: Frame, program: Program, due: Mapping[Storage, Node], nodes: 
         frame.realize_all(program.again, nodes[len(due) + len(written or ()):])
 
 
-def _end(frame: Frame, others: Iterable[Storage]) -> None:
+def _end(frame: Frame, others: Collection[Storage]) -> None:
     """Something of a frame is computed, and these are not."""
-    frame.keep(others)
-    frame.is_resumed = True
     end(frame)
+    if others or not rest(frame):
+        frame.keep(others)
+        frame.is_resumed = True
 
 
 def join(storages: Sequence[Storage]) -> None:
@@ -296,6 +325,7 @@ def forget() -> None:
     lengths.usual, lengths.cut_off = SHORTEST, 0
     history.forget_steps()
     _wanted.clear()
+    here.resting.clear()
     _in_frames.clear()
     _programs.clear()
     _large.clear()

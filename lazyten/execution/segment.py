@@ -104,7 +104,7 @@ class Segment:
                 ready = self.ready = Ready(self)
         if looking is None:
             looking = observers.present()
-        if observers.needs_launches(looking):
+        if looking and observers.needs_launches(looking):
             return self._run_plan(ready.plan, sources)
         return ready.run(sources, (owners, held, unknown), looking)
 

@@ -24,19 +24,16 @@ class DType:
     numpy: the NumPy type whose bytes a buffer of this type holds (uint16 for bfloat16).
     compute: the NumPy type that the reference semantics computes in (float32 for narrower floats,
     whose results are then rounded to nearest even).
+    itemsize: bytes an element.
     """
 
-    __slots__ = ("__weakref__", "bits", "compute", "kind", "name", "numpy")
+    __slots__ = ("__weakref__", "bits", "compute", "itemsize", "kind", "name", "numpy")
 
     def __init__(self, name: str, kind: str, bits: int, numpy: np.dtype[np.generic],
                  compute: np.dtype[np.generic]) -> None:
         self.name, self.kind, self.bits = name, kind, bits
         self.numpy, self.compute = numpy, compute
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes an element."""
-        return max(self.bits // 8, 1)
+        self.itemsize = max(bits // 8, 1)
 
     @property
     def is_float(self) -> bool:

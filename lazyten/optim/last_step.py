@@ -27,6 +27,7 @@ from lazyten.storage.deferred import Deferred
 from lazyten.storage.frames import Frame, memory_of
 from lazyten.storage.storage import Storage
 from lazyten.support.grad_mode import no_grad
+from lazyten.support.location import user_place
 
 Compute = Callable[[], float]
 Mark = Callable[[], None]
@@ -234,7 +235,7 @@ def frame_of(p: Tensor, grads: Sequence[Tensor]) -> Frame | None:
         frame: Frame | None = grad._storage._frame
         if frame is not None:
             return frame if keys.goes_on_in(frame) else None
-    return keys.begun(p._storage.device)
+    return keys.begun(p._storage.device, user_place())
 
 
 def again(known: Step, frame: Frame) -> Sequence[tuple[int, Node]] | None:

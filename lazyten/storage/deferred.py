@@ -11,15 +11,17 @@ from functools import partial
 from operator import methodcaller
 from threading import get_ident
 from time import sleep
+from typing import Any
 from weakref import ref
 
-from lazyten.ir.dtype import DType, Scalar
-from lazyten.ir.node import Node, Shape, unshaped
+from lazyten.ir.dtype import Scalar
+from lazyten.ir.node import Node, unshaped
 from lazyten.ir.ops import Op
 from lazyten.storage import history, levels, tracing
-from lazyten.storage.frames import Frame, template_in
+from lazyten.storage.frames import Frame, here, template_in
 from lazyten.storage.storage import NEVER, UNMARKED, Buffer, Past, Storage, changing
 from lazyten.support.forking import undivided
+from lazyten.support.location import Place
 
 _SHAPED, _FLAT = Op.RESHAPE, Op.BUFFER
 WAIT = 1e-4
@@ -48,18 +50,11 @@ class Deferred(Storage):
             self._before = Past(ref(frame), methodcaller("real", template))
 
     @property
-    def shape(self) -> Shape:
-        """The natural shape."""
+    def outline(self) -> Node:
+        """What has the value's shape and type, and is a number where it is one."""
         if tracing.active is not None:
             tracing.touched(self)
-        return _like(self).shape
-
-    @property
-    def dtype(self) -> DType:
-        """The type of the elements."""
-        if tracing.active is not None:
-            tracing.touched(self)
-        return _like(self).dtype
+        return _like(self)
 
     @property
     def number(self) -> Scalar | None:
@@ -80,11 +75,6 @@ class Deferred(Storage):
         return found
 
 
-_stored_node, _stored_buffer = vars(Storage)["_node"], vars(Storage)["buffer"]
-_new = object.__new__
-_serials = levels.serials
-
-
 def _like(storage: Storage) -> Node:
     """What has the value's shape and type."""
     frame, template = storage._frame, storage._template
@@ -92,6 +82,11 @@ def _like(storage: Storage) -> Node:
         return storage._node
     assert template is not None
     return template
+
+
+_stored_node, _stored_buffer = vars(Storage)["_node"], vars(Storage)["buffer"]
+_new = object.__new__
+_serials = levels.serials
 
 
 def deferred(frame: Frame, template: Node, keeps_graph: bool, was_freed: bool = False) -> Deferred:
@@ -255,6 +250,8 @@ def known_template(storage: Storage, frame: Frame) -> Node | None:
         flat = unshaped(flat)
     if flat.op is _FLAT and isinstance(flat.arg, Buffer):
         template = frame.source(flat.arg, node.shape)
+        if len(frame.readers) == len(frame.sources) - 1:
+            frame.readers.append(ref(storage))
     else:
         past = history.history_of(flat)
         if past.since != NEVER or past.depth < 0 or storage.version:
@@ -279,6 +276,8 @@ def known_again(storage: Storage, frame: Frame) -> Node | None:
             or not isinstance(buffer, Buffer) or template.dtype is not buffer.dtype:
         return None
     sources.append(buffer)
+    if len(frame.readers) == number:
+        frame.readers.append(ref(storage))
     with changing:
         if storage.__class__ is not Storage or storage._node is not node:
             return None
@@ -287,3 +286,87 @@ def known_again(storage: Storage, frame: Frame) -> Node | None:
         storage._mark = frame.mark
     del earlier
     return template
+
+
+# ---- frames that rest ----------------------------------------------------------------------------
+
+FEW = 16
+"""A frame that reads more memory does not rest: what is computed then takes longer than to begin
+another."""
+RESTING = 64
+"""So many frames rest in a thread."""
+IN_VAIN = 3
+"""A place's frames rest no more when that was in vain so often."""
+
+
+def rest(frame: Frame) -> bool:
+    """Let a frame of which all is computed begin again where the place that it began at is run
+    again: what it reads is most often the same storages. It keeps none of them, nor their memory.
+    Gives whether it rests."""
+    count, resting = len(frame.sources), here.resting
+    if count > FEW or not frame.is_simple:
+        return False
+    for reference in frame.made:
+        storage = reference()
+        if storage is not None and storage._frame is frame:  # one of what it has in memory
+            return False
+    if count != frame.expected and frame.expected >= 0:  # it reads another each time
+        frame.failures += 1
+    if len(resting) >= RESTING:
+        for place in [*resting][:RESTING // 2]:
+            del resting[place]
+    if frame.failures == IN_VAIN:
+        resting[frame.base] = IN_VAIN
+        return False
+    frame.rest(count)
+    resting[frame.base] = frame
+    return True
+
+
+def rested(place: Place | None, operands: Iterable[object], kind: type[Any]) -> Frame | None:
+    """The frame that rests at a place, begun again, if all that it has read is in memory, with
+    whatever value, and these operands, of which some are tensors, of this kind, are among that."""
+    frame = here.resting.get(place)
+    if not isinstance(frame, Frame) or here.others:
+        return None
+    del here.resting[place]
+    if _reads_again(frame) and _are_known(frame, operands, kind):
+        frame.begin()
+        return frame
+    here.resting[place] = frame.failures + 1
+    return None
+
+
+def _are_known(frame: Frame, operands: Iterable[object], kind: type[Any]) -> bool:
+    """Whether there are tensors, of this kind, among these, and a frame knows them all. (One that
+    has lists goes on where they may be of another.)"""
+    found, mark = False, frame.mark
+    for x in operands:
+        if isinstance(x, kind):
+            found = x._storage._mark is mark
+            if not found:
+                return False
+        elif x.__class__ is list or x.__class__ is tuple:
+            return False
+    return found
+
+
+def _reads_again(frame: Frame) -> bool:
+    """Make all that a frame read before it rested known in it, as the same sources; False if that
+    cannot be, or it was told of more meanwhile."""
+    if frame.realized:
+        return False
+    mark, sources = frame.mark, frame.sources
+    with changing:  # no other thread gives a storage another value meanwhile
+        for reader in frame.readers:
+            storage = reader()
+            if storage is None:
+                return False
+            if storage._mark is mark:
+                node = storage._node
+                while node.src:
+                    node = node.src[0]
+                sources.append(node.arg)
+            elif known_again(storage, frame) is None:
+                return False
+    return True

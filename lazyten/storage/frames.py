@@ -27,7 +27,7 @@ from lazyten.ir.node import Node, Shape, bases, make, rebuild, reshape, toposort
 from lazyten.ir.ops import Op
 from lazyten.storage.placeholder import NeedsValue, Source
 from lazyten.storage.storage import Buffer, Piece, Storage, remember
-from lazyten.support.location import user_place
+from lazyten.support.location import Place
 from lazyten.support.remembered import Remembered
 
 
@@ -101,44 +101,49 @@ lengths: Final = _Lengths()
 class Frame:
     """The memory that templates stand over, and what is known of them.
 
-    sources: buffers by number. leaf_numbers: those of leaves, by their ids. made: storages that got
-    a value in it, up to `room` until those that are gone are left out. realized: templates of
-    values that keep their graph, or that others are made of, and are in memory. lifted: graphs over
-    real memory and their templates. rules: those in slots. hooks: of gradients of values, by their
-    templates. hooked: views over real memory that have hooks, which last as long as what may be
-    made of them here, though the tensors be gone. latest: templates that tensors were made with
-    that keep their graph, each with the latest that was made like it. copies: what templates are in
-    another frame, which goes on with them, and that frame. mark: what storages have that are known
-    in it. recorded: how many operations; limit: how many until what it made is computed.
-    is_resumed: whether something of it was computed before. is_step: whether it is long as it is
-    one step. is_rest: whether it goes on where a long one was cut, and nobody has looked since.
-    is_freed: whether backward() has let go of a graph in it. is_written: whether sources are being
-    written, so that no other thread is to read them.
+    base: the place that it begins at. sources: buffers by number. readers: the storages that these
+    are of, as far as each of the first ones is of one. leaf_numbers: those of leaves, by their ids.
+    made: storages that got a value in it, up to `room` until those that are gone are left out.
+    realized: templates of values that keep their graph, or that others are made of, and are in
+    memory. lifted: graphs over real memory and their templates. rules: those in slots. hooks: of
+    gradients of values, by their templates. hooked: views over real memory that have hooks, which
+    last as long as what may be made of them here, though the tensors be gone. latest: templates
+    that tensors were made with that keep their graph, each with the latest that was made like it.
+    copies: what templates are in another frame, which goes on with them, and that frame. mark: what
+    storages have that are known in it. recorded: how many operations; limit: how many until what it
+    made is computed. is_resumed: whether something of it was computed before. is_step: whether it
+    is long as it is one step. is_rest: whether it goes on where a long one was cut, and nobody has
+    looked since. is_freed: whether backward() has let go of a graph in it. is_tidied: whether
+    `made` may lack storages that it knows alone. is_written: whether sources are being written, so
+    that no other thread is to read them. expected: how many sources it began with, if it has rested
+    (deferred.py); else -1. failures: how often frames of its place have rested in vain.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_given", "_leaf_ids", "_memory",
-                 "_noted", "_numbers", "_real", "base", "copies", "device", "hooked", "hooks",
-                 "is_freed", "is_rest", "is_resumed", "is_step", "is_written", "latest",
-                 "leaf_numbers", "lifted", "limit", "made", "mark", "number", "realized",
-                 "recorded", "room", "rules", "sources", "thread")
+                 "_noted", "_numbers", "_real", "base", "copies", "device", "expected", "failures",
+                 "hooked", "hooks", "is_freed", "is_rest", "is_resumed", "is_step", "is_tidied",
+                 "is_written", "latest", "leaf_numbers", "lifted", "limit", "made", "mark",
+                 "number", "readers", "realized", "recorded", "room", "rules", "sources", "thread")
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, base: Place | None) -> None:
         self.device, self.number, self.thread = device, next(_numbers), get_ident()
         self.mark = ref(self, _marks.discard)
         _marks.add(self.mark)
-        self.base = user_place(2)
-        self.sources: list[Buffer] = []
-        self._numbers: dict[Buffer, int] = {}
-        self._noted = 0
+        self.base = base
         self._found_in_graphs: dict[Buffer, int] = {}
         before = _templates.get((self.base, device))
         self._before = _templates.add((self.base, device), []) if before is None else before
-        self.made: list[ReferenceType[Storage]] = []
-        self.room = ROOM
         self.realized: dict[Node, Buffer] = {}
-        self.recorded, self.limit, self.is_resumed = 0, lengths.usual, False
         self.is_step = self.is_written = self.is_freed = False
-        self.is_rest = here.is_cut
+        found = here.resting.get(base, 0)
+        self.failures = found if isinstance(found, int) else 0
+        self._noted = 0
+        self.sources: list[Buffer] = []
+        self.made: list[ReferenceType[Storage]] = []
+        self._numbers: dict[Buffer, int] = {}
+        self.readers: list[ReferenceType[Storage]] = []
+        self.rest(-1)
+        self.begin()
         self.leaf_numbers: dict[Any, int | None] = {None: None}
         self._leaf_ids: list[int] = []
         self.lifted: dict[Node, Node] = {}
@@ -150,6 +155,29 @@ class Frame:
         self._given: set[Node] = set()
         self.copies: dict[Node, tuple[Callable[[], Frame | None], Node]] = {}
         self._memory: WeakKeyDictionary[Storage, tuple[Buffer, Node]] | None = None
+
+    def rest(self, expected: int) -> None:
+        """Have nothing recorded, and no memory."""
+        self.sources.clear()
+        self.made.clear()
+        if self._noted:
+            self._numbers.clear()
+            self._noted = 0
+        self.expected, self.room = expected, ROOM
+        self.recorded, self.is_resumed, self.is_tidied = 0, False, False
+
+    def begin(self) -> None:
+        """Be as long as frames that begin now, the rest of a long one if nobody has looked."""
+        self.limit, self.is_rest = lengths.usual, here.is_cut
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether nothing is known of it that one which begins now would not know, but its sources:
+        each is of a storage."""
+        return len(self.readers) == len(self.sources) and not (
+            self.realized or self.latest or self.lifted or self.rules or self.hooked or self.hooks
+            or self._real or self._given or self.copies or self._found_in_graphs
+            or self._memory or self.is_freed or self.is_tidied)
 
     def add(self, buffer: Buffer) -> int:
         """The number of a new source."""
@@ -169,7 +197,7 @@ class Frame:
         for buffer in self.sources[count:self._noted]:
             self._numbers.pop(buffer, None)
         self._noted = min(self._noted, count)
-        del self.sources[count:]
+        del self.sources[count:], self.readers[count:]
 
     def numbers(self) -> dict[Buffer, int]:
         """The numbers of sources, by their memory; noted when somebody asks, as few do."""
@@ -409,6 +437,7 @@ class Frame:
 
     def keep(self, storages: Iterable[Storage]) -> None:
         """These got a value in this frame which is not computed, and no others."""
+        self.is_tidied = True
         self.made = [*map(ref, storages)]
         self.room = max(ROOM, 2 * len(self.made))
 
@@ -471,7 +500,9 @@ class _Here(local):
     operation is recorded, that of the first storage which it made. turn: a number that is another
     after each look at a value, and after each step of training; cut: the last turn in which so much
     was recorded that it was computed though nobody looked; is_cut: whether nobody has looked since.
-    walks: whether the operation goes through what its operands are computed by, as gradients do."""
+    walks: whether the operation goes through what its operands are computed by, as gradients do.
+    resting: frames that may begin again, by their places; or how often those of a place have rested
+    in vain."""
 
     def __init__(self) -> None:
         self.current: Callable[[], Frame | None] = nothing
@@ -480,6 +511,7 @@ class _Here(local):
         self.first_serial: int | None = None
         self.turn, self.cut, self.is_cut = next(_turns), 0, False
         self.draws: list[Any] = []
+        self.resting: dict[Place | None, Frame | int] = {}
         self.walks = False
         self.frame: Frame | None = None
         self.pull_back: Callable[[Node, Node], Sequence[Node | None]] | None = None

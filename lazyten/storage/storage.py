@@ -72,13 +72,13 @@ class Buffer:
 
     def element(self, number: int) -> Scalar | None:
         """An element as a Python number, where that is read without NumPy; else None."""
-        unpack, runtime = _UNPACK.get(self.dtype), executor(self.device)
-        if unpack is None or number >= self.size or number and not runtime.has_offsets:
+        layout, runtime = _LAYOUTS.get(self.dtype), executor(self.device)
+        if layout is None or number >= self.size or number and not runtime.has_offsets:
             return None
-        nbytes = self.dtype.itemsize
+        nbytes = layout.size
         place = runtime.with_offset(self.handle, number * nbytes) if number else self.handle
         found = runtime.peek(place, nbytes)
-        return None if found is None else unpack(found)[0]
+        return None if found is None else layout.unpack(found)[0]
 
     def view(self) -> np.ndarray[Any, Any] | None:
         """The contents themselves, flat, as stored, to be read while this object lives; None where
@@ -91,8 +91,8 @@ class Buffer:
         return reading(self, self.dtype, shape)
 
 
-_UNPACK = {kind: struct.Struct(kind.numpy.char).unpack for kind in dt.ARITHMETIC
-           if kind.numpy == kind.compute}
+_LAYOUTS = {kind: struct.Struct(kind.numpy.char) for kind in dt.ARITHMETIC
+            if kind.numpy == kind.compute}
 
 
 class Piece(Buffer):
@@ -253,18 +253,21 @@ class Storage:
         return self._node
 
     @property
-    def shape(self) -> Shape:
-        """The natural shape."""
+    def outline(self) -> Node:
+        """What has the value's shape and type, and is a number where it is one."""
         if tracing.active is not None:
             tracing.touched(self)
-        return self._node.shape
+        return self._node
+
+    @property
+    def shape(self) -> Shape:
+        """The natural shape."""
+        return self.outline.shape
 
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-        if tracing.active is not None:
-            tracing.touched(self)
-        return self._node.dtype
+        return self.outline.dtype
 
     @property
     def requires_grad(self) -> bool:
@@ -329,7 +332,8 @@ class Storage:
         """Share memory from now on: that of `array`, which has the value, or new memory. False
         where the device is not the host, or there is nothing to share."""
         buffer = self.buffer
-        if buffer is None or not buffer.size or buffer.view() is None:
+        if buffer is None or not buffer.size \
+                or not executor(self.device).is_host and buffer.view() is None:
             return False
         self.shared = SharedMemory(buffer.numpy().reshape(self._node.shape) if array is None
                                    else array)

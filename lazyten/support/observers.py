@@ -134,7 +134,7 @@ def any_needs_passes() -> bool:
 
 def needs_launches(looking: Sequence[Observer]) -> bool:
     """Whether one of these wants each kernel by itself."""
-    return bool(looking) and any(o.needs_launches for o in looking)  # mostly there is nobody
+    return any(o.needs_launches for o in looking)
 
 
 def compiling(compile: Callable[[Sequence[T]], R]) -> Callable[[Sequence[T]], R]:

@@ -17,6 +17,7 @@ from lazyten.ir import ops
 from lazyten.ir.dtype import Scalar
 from lazyten.ir.movement import in_a_row
 from lazyten.ir.node import Shape
+from lazyten.ir.ops import Op
 from lazyten.storage import tracing
 from lazyten.storage.device import executor
 from lazyten.storage.frames import refuse_values
@@ -83,17 +84,17 @@ class Values(Handle[Tensor]):
     def _first(self) -> Scalar | None:
         """The only element, where that can be read from memory at once; else None."""
         storage = self._storage
-        row = in_a_row(storage.shape, self._moves) if self._moves else (0, math.prod(storage.shape))
+        outline = storage.outline
+        row = in_a_row(outline.shape, self._moves) if self._moves else (0, math.prod(outline.shape))
         if row is None or row[1] != 1:
             return None
         if tracing.active is not None:
             tracing.refuse(*READING)
-        if storage.number is not None or storage.shared is not None:
+        if outline.op is Op.CONST or storage.shared is not None:
             return None
-        frame_runs.look(storage)
+        buffer = frame_runs.look(storage)
         if tracing.active is not None:
             tracing.touched(storage)
-        buffer = storage.buffer
         return buffer.element(row[0]) if isinstance(buffer, Buffer) else None
 
     def __bool__(self) -> bool:
@@ -149,10 +150,11 @@ def over(array: Array, copied: Callable[[Array], Any]) -> Any:
     """A tensor over an array's memory; copied: makes one of its elements. Where axes were permuted,
     it is a view of one that is contiguous, so that both have the same strides. On a device that is
     not in the host's memory it stays a copy."""
-    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
-    straight = array.transpose(order)
-    if array.flags.c_contiguous or not straight.flags.c_contiguous:
-        straight = array
+    straight = array
+    if not array.flags.c_contiguous:
+        order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+        permuted = array.transpose(order)
+        straight = permuted if permuted.flags.c_contiguous else array
     result = copied(straight)
     observer = tracing.current()
     if observer is not None:

@@ -96,11 +96,7 @@ def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
     for write in entry.writes:
         x = operands[write.operand]
         storage = x._storage
-        is_the_end = write.is_once and len(entry.writes) == 1 \
-            and all(r is None or type(r) is Same for r in entry.results)  # and all was read before
-        if len(operands) > 1 and not is_the_end and any(
-                other._storage is storage and other is not x
-                and (write.of_region or other._value.__class__ is Region) for other in operands):
+        if len(operands) > 1 and _is_seen(x, write, operands) and not _is_the_end(entry, write):
             return True
         if write.of_region:
             if write.keeps_graph or not can_be_put(x):
@@ -109,6 +105,22 @@ def is_read_alone(entry: Entry, operands: Sequence[Handle[Any]]) -> bool:
                 or storage._template is not write.before:
             return True
     return False
+
+
+def _is_seen(x: Handle[Any], write: Write, operands: Sequence[Handle[Any]]) -> bool:
+    """Whether another operand shows what is written to one, and one of them is a region."""
+    storage = x._storage
+    for other in operands:
+        if other._storage is storage and other is not x \
+                and (write.of_region or other._value.__class__ is Region):
+            return True
+    return False
+
+
+def _is_the_end(entry: Entry, write: Write) -> bool:
+    """Whether all that an operation reads is read before this write."""
+    return write.is_once and len(entry.writes) == 1 \
+        and all(r is None or type(r) is Same for r in entry.results)
 
 
 DIRECT = Entry((), None, None, (), (), 0, 0)

@@ -22,11 +22,12 @@ from lazyten.ir.node import Node
 from lazyten.ir.number_tape import NUMPY
 from lazyten.ir.ops import Op
 from lazyten.storage import levels, tracing
-from lazyten.storage.deferred import Deferred, known_again, known_template
+from lazyten.storage.deferred import Deferred, known_again, known_template, rested
 from lazyten.storage.frames import Frame, go_on, here, nothing, under_way
 from lazyten.storage.placement import Device, default_device
+from lazyten.storage.storage import Storage
 from lazyten.support import grad_mode
-from lazyten.support.location import is_our_class, user_place
+from lazyten.support.location import Place, is_our_class, user_place
 
 LONGEST = 64
 """A longer list among the arguments is not looked up, but for one of tensors."""
@@ -91,6 +92,12 @@ def goes_on_in(frame: Frame) -> bool:
 def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
     """The frame for an operation where there is none under way: that of an operand whose graph goes
     on, or a new one."""
+    place = user_place()
+    again = None if going_on.get(place) else \
+        rested(place, (*args, *kwargs.values()) if kwargs else args, Handle)
+    if again is not None:
+        go_on(again)
+        return again
     device: str | None = None
     for x in _tensors(args, kwargs):
         storage = x._storage
@@ -99,7 +106,7 @@ def frame_for(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frame:
             if own is not None and goes_on_in(own):
                 return own
         device = device or storage.device
-    return begun(device or default_device())
+    return begun(device or default_device(), place)
 
 
 def device_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
@@ -118,19 +125,19 @@ def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Handle[Any]]
     return found
 
 
-def begun(device: str) -> Frame:
-    """The frame of a device that is under way, or a new one."""
-    frame = under_way(device) or _unfinished(device) or Frame(device)
+def begun(device: str, place: Place | None) -> Frame:
+    """The frame of a device that is under way, or one that begins at this place."""
+    frame = under_way(device) or _unfinished(device, place) or Frame(device, place)
     go_on(frame)
     return frame
 
 
-def _unfinished(device: str) -> Frame | None:
+def _unfinished(device: str, place: Place | None) -> Frame | None:
     """The last frame, if somebody has looked at a value in the middle of it: it has rules for
     gradients that belong to it, and a frame that began at this place needed what these are of."""
     frame = here.left.get(device, nothing)()
     if frame is None or not frame.rules or frame.is_freed or frame_runs.is_over(frame) \
-            or frame.thread != get_ident() or not going_on.get(user_place()):
+            or frame.thread != get_ident() or not going_on.get(place):
         return None
     return frame
 
@@ -223,8 +230,10 @@ def value_of(x: Handle[Any], frame: Frame) -> Value | None:
     """What a tensor is in a frame; None if it has no part in it."""
     storage, lineage, value = x._storage, x._lineage, x._value
     if value.__class__ is Value and value.is_memory and lineage is None \
-            and value.moves is x._moves and storage._mark is not frame.mark:
-        template = known_again(storage, frame)
+            and value.moves is x._moves and storage.__class__ is Storage:
+        template = known_again(storage, frame) if storage._mark is not frame.mark else \
+            None if storage.keeps_graph or storage.was_freed or storage.retaining else \
+            storage._template
         if template is not None:
             return _in_memory(x, value, template, frame)
     if value.__class__ is Cut:

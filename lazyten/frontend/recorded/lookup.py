@@ -39,6 +39,7 @@ from lazyten.storage.frames import Frame, here
 from lazyten.storage.placement import default_device
 from lazyten.support import grad_mode
 from lazyten.support.errors import ComplexError, ForeignOperandError, FormError
+from lazyten.support.location import user_place
 from lazyten.support.remembered import Remembered
 
 P = ParamSpec("P")
@@ -169,7 +170,7 @@ def _found(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
             device = device_of(args, kwargs)
             if device is None or device == frame.device:
                 return function(*args, **kwargs)
-            begun(device)
+            begun(device, user_place())
         return _found(function, args, kwargs)  # an operand was computed, which begins a frame
     if len(operands) > 1:
         add_aliases(operands, key)

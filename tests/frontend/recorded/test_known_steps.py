@@ -351,7 +351,7 @@ def test_what_holds_a_value_of_one_step_is_not_remembered() -> None:
     x = lt.tensor([1.0]).realize()
     memory = x._storage.buffer
     assert memory is not None
-    of_one_step, of_all = x._storage._node, keys.begun("cpu").source(memory, (1,))
+    of_one_step, of_all = x._storage._node, keys.begun("cpu", None).source(memory, (1,))
     assert sayable.are_sayable([of_all]) and not sayable.are_sayable([of_one_step])
     for value in (2, "a", lt.float32, (1.5, None), partial(keys.begun, 3), sayable.is_clean):
         assert holds_no_value(partial(keys.begun, value))
@@ -440,7 +440,7 @@ def test_steps_are_known_again_once_a_hook_is_removed() -> None:
 
 
 def test_memory_is_one_source_for_graphs_and_one_for_each_tensor() -> None:
-    frame = frames.Frame("cpu")
+    frame = frames.Frame("cpu", None)
     first, second = (Buffer.from_numpy(np.zeros(2), lt.float64, "cpu") for _ in range(2))
     own = frame.source(first, (2,))
     assert frame.source_in_graph(first, (2,)) is own  # a parameter's, which a graph reads, too
