@@ -56,7 +56,7 @@ def sin(x: Node, wide: bool) -> Node:
     if wide and x.dtype is dt.float32:
         rest, odd = _turns(absolute(x))
         return _sine_of_turns(rest, xor(odd, bits_of(x)))
-    return _sine_of_quarters(x, 0, bits_of(x))
+    return _in_own_type(x, 0, bits_of(x))
 
 
 def cos(x: Node, wide: bool) -> Node:
@@ -64,7 +64,7 @@ def cos(x: Node, wide: bool) -> Node:
     if wide and x.dtype is dt.float32:
         rest, odd = _turns(absolute(x))
         return _sine_of_turns(sub(0.5, absolute(rest)), odd)
-    return _sine_of_quarters(x, 1, const(0, UNSIGNED[x.dtype.bits]))
+    return _in_own_type(x, 1, const(0, UNSIGNED[x.dtype.bits]))
 
 
 # ---- float32, in float64 -------------------------------------------------------------------------
@@ -175,8 +175,38 @@ _SMALL = 0.5
 """Below this nothing is reduced."""
 
 
-def _sine_of_quarters(x: Node, more: int, sign: Node) -> Node:
+_HALF_PI = (1.570796325802803, 9.920935791635221e-10, 5.17018297889025e-19,
+            2.9038559739793605e-28)
+"""pi/2 in four parts, the first three of so few bits that times an integer below 2**21 they are
+exact."""
+
+
+def _in_own_type(x: Node, more: int, sign: Node) -> Node:
     """sin(|x| + pi/2 * more), negated where the highest bit of `sign` is set."""
+    value = _sine_of_quarters(x, more, sign)
+    if x.dtype is not dt.float64:
+        return value
+    size = absolute(x)
+    return rarely(less(_USUAL, size), value, _sine_of_usual(size, more, sign))
+
+
+def _sine_of_usual(size: Node, more: int, sign: Node) -> Node:
+    """The same of float64 up to _USUAL, after W. J. Cody and W. Waite: `size` less a multiple of
+    pi/2, whose parts are subtracted one by one. The first difference is exact, as what cancels is
+    near in size; what the others lose is kept."""
+    shifted = muladd(size, 2 / math.pi, _TO_INTEGER)
+    times = sub(shifted, _TO_INTEGER)
+    first, second, third, last = (mul(times, -part) for part in _HALF_PI)
+    rest = dd.two_sum(add(size, first), second)
+    finer = dd.two_sum(rest.high, third)
+    rest = dd.fast_sum(finer.high, add(rest.low, add(finer.low, last)))
+    quarter = add(shl(bits_of(shifted), 62), more << 62)
+    value = where(differ(both(quarter, 1 << 62), 0), _cosine(rest), _sine(rest))
+    return bitcast(xor(bits_of(value), both(xor(sign, quarter), 1 << 63)), size.dtype)
+
+
+def _sine_of_quarters(x: Node, more: int, sign: Node) -> Node:
+    """sin(|x| + pi/2 * more), negated where the highest bit of `sign` is set, for any x."""
     size, width = absolute(x), x.dtype.bits
     reduced, quarter, minus = _reduce(size)
     small = less(size, _SMALL)

@@ -1,13 +1,14 @@
 """What of a block is computed only where a RARELY asks for it.
 
 In: a Block, and all of its Function. Out: for each RARELY of the block, the instructions that its
-second operand needs and nothing else does, in their order. Renderers write them behind a branch.
+second operand needs and nothing else does, but for later ones of the same condition. Renderers
+write them behind a branch.
 """
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from lazyten.codegen.instructions.instructions import (
     Block,
@@ -19,6 +20,14 @@ from lazyten.codegen.instructions.instructions import (
     instructions_of,
 )
 from lazyten.ir.ops import Op
+
+class Branch(NamedTuple):
+    """Instructions behind a branch, in their order, and which of their results later branches of
+    the same condition read as well."""
+
+    items: list[Instruction]
+    shared: list[Value]
+
 
 Users = dict[Value, set[Value | None]]
 """Of each value what is computed of it: the results of elementwise ops, None for all else."""
@@ -41,21 +50,35 @@ def users_of(function: Function) -> Users:
     return found
 
 
-def seldom(block: Block, users: Users) -> dict[Value, list[Instruction]]:
-    """Of the result of each RARELY in a block, the instructions of the block that only it needs."""
-    found: dict[Value, list[Instruction]] = {}
-    of: dict[Value, Value] = {}
-    for item in reversed(block.items if users else ()):
-        if isinstance(item, Compute | Splat):
-            owners = {None if u is None else of.get(u) for u in users.get(item.out, {None})}
-            owner = owners.pop() if len(owners) == 1 else None
-            if owner is not None:
-                found[owner].append(item)
-                of[item.out] = owner
-            if _is_rare(item):
-                found[item.out] = []
-                of[item.out] = item.out
-    return {owner: items[::-1] for owner, items in found.items()}
+def seldom(block: Block, users: Users) -> dict[Value, Branch]:
+    """What stands behind the branch of each RARELY of a block, by its result."""
+    found: dict[Value, Branch] = {}
+    results: dict[int, Value] = {}
+    of: dict[Value, tuple[Value, int] | None] = {}  # condition, and place of the branch
+    for place, item in reversed(list(enumerate(block.items if users else ()))):
+        if not isinstance(item, Compute | Splat):
+            continue
+        owners = {None if u is None else of.get(u) for u in users.get(item.out, {None})}
+        own = _first(owners)
+        if own is not None:
+            branch = found[results[own[1]]]
+            branch.items.insert(0, item)
+            if len(owners) > 1:
+                branch.shared.append(item.out)
+        if isinstance(item, Compute) and _is_rare(item):
+            found[item.out], results[place] = Branch([], []), item.out
+            # what is behind a branch itself has values that nothing beside it may read
+            own = (item.args[0] if own is None else item.out), place
+        of[item.out] = own
+    return found
+
+
+def _first(owners: set[tuple[Value, int] | None]) -> tuple[Value, int] | None:
+    """The first branch of those of one condition; None where there are others, or other users."""
+    known = {owner for owner in owners if owner is not None}
+    if len(known) < len(owners) or len({condition for condition, _ in known}) != 1:
+        return None
+    return min(known, key=lambda owner: owner[1])
 
 
 def _is_rare(item: Instruction) -> bool:

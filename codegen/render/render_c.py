@@ -56,7 +56,7 @@ from lazyten.codegen.render.group_text import (
     matrix_descriptor,
     with_matrices,
 )
-from lazyten.codegen.render.rarely import seldom, users_of
+from lazyten.codegen.render.rarely import Branch, seldom, users_of
 from lazyten.codegen.render.vector_text import load_vector, store_vector
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.codegen.targets.native_half import computation, conversion
@@ -114,7 +114,7 @@ class _Renderer:
         self.helpers: set[str] = set()
         self.uses_float64 = any(dtype is dt.float64 for dtype, _ in function.params)
         self.users = users_of(function)
-        self.seldom: dict[Value, list[Instruction]] = {}
+        self.seldom: dict[Value, Branch] = {}
         self.count = 0
         self.depth = 1
 
@@ -158,7 +158,7 @@ class _Renderer:
     def block(self, block: Block) -> None:
         mine = seldom(block, self.users)
         self.seldom |= mine
-        later = {id(item) for items in mine.values() for item in items}
+        later = {id(item) for branch in mine.values() for item in branch.items}
         for item in block.items:
             if id(item) in later:
                 continue
@@ -243,11 +243,18 @@ class _Renderer:
         condition, _, usual = item.args
         kind, is_one = self._type(item.out), item.out.lanes == 1
         name = self.names[item.out] = self.let(kind, self.names[usual])
+        branch, later = self.seldom[item.out], dict[Value, str]()
         if is_one:
+            later = {value: self._new("x") for value in branch.shared}
+            for value, shared in later.items():
+                self.line(f"{self._type(value)} {shared};")
             self.line(f"if ({self.names[condition]}) {{")
             self.depth += 1
-        for inner in self.seldom[item.out]:
+        for inner in branch.items:
             self._define(inner)
+        for value, shared in later.items():
+            self.line(f"{shared} = {self.names[value]};")
+        self.names |= later
         args = tuple(self.names[a] for a in item.args)
         chosen = args[1] if is_one else ROWS[Op.WHERE](self, item.out.dtype, item.out.lanes, args)
         self.line(f"{name} = {chosen};")

@@ -31,7 +31,7 @@ from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
 from lazyten.codegen.render.llvm_loads import MANY_SUMS, Loads
 from lazyten.codegen.render.llvm_ops import ROWS, convert
 from lazyten.codegen.render.llvm_types import literal, memory_type, scalar_type, suffix, type_name
-from lazyten.codegen.render.rarely import seldom, users_of
+from lazyten.codegen.render.rarely import Branch, seldom, users_of
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
@@ -81,7 +81,7 @@ class _Renderer(Loads):
         super().__init__(fuses, gathers)
         self.updated = updated(function.body)
         self.users = users_of(function)
-        self.seldom: dict[Value, list[Instruction]] = {}
+        self.seldom: dict[Value, Branch] = {}
         self.sizes = {slot: dtype.itemsize * size
                       for slot, (dtype, size) in enumerate(function.params)}
         self.less: dict[Value, tuple[Value, ...]] = {}
@@ -97,7 +97,7 @@ class _Renderer(Loads):
         outside, self.long = self.long, _iterations(block) >= LONG
         mine = seldom(block, self.users)
         self.seldom |= mine
-        later = {id(item) for items in mine.values() for item in items}
+        later = {id(item) for branch in mine.values() for item in branch.items}
         for item in block.items:
             if id(item) in later:
                 continue
@@ -203,12 +203,15 @@ class _Renderer(Loads):
             any_ = self.line(f"icmp ne i{lanes} {bits}, 0")
         self.lines += [f"  br i1 {any_}, label %{some}, label %{done}", f"{some}:"]
         self.label = some
-        for inner in self.seldom[item.out]:
+        for inner in self.seldom[item.out].items:
             self._instruction(inner)
         args = tuple(self.names[a] for a in item.args)
         chosen = ROWS[Op.WHERE](self, item.out.dtype, lanes, args)
         self.lines += [f"  br label %{done}", f"{done}:"]
         after, self.label = self.label, done
+        for value in self.seldom[item.out].shared:
+            self.names[value] = self.line(f"phi {type_name(value.dtype, value.lanes)} "
+                                          f"[poison, %{before}], [{self.names[value]}, %{after}]")
         return self.line(f"phi {type_name(item.out.dtype, lanes)} [{args[2]}, %{before}], "
                          f"[{chosen}, %{after}]")
 
