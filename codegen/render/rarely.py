@@ -21,6 +21,7 @@ from lazyten.codegen.instructions.instructions import (
 )
 from lazyten.ir.ops import Op
 
+
 class Branch(NamedTuple):
     """Instructions behind a branch, in their order, and which of their results later branches of
     the same condition read as well."""
