@@ -52,9 +52,11 @@ def _vectors(node: Node, lane_bytes: int) -> float:
 
 
 def _decomposed(values: Iterable[Node], target: Target) -> list[Node]:
-    """All nodes that values become, those of narrow floats as the float32 that they are."""
+    """All nodes that values become, but for what is rarely computed; those of narrow floats as the
+    float32 that they are."""
     wide = [cast(v, dt.float32) if v.dtype.is_narrow else v for v in values]
-    return toposort(decompose([_store(v) for v in wide], target))
+    return toposort(decompose([_store(v) for v in wide], target),
+                    lambda n: n.src[::2] if n.op is Op.RARELY else n.src)
 
 
 def _store(value: Node) -> Node:

@@ -29,6 +29,13 @@ def fast_sum(a: Operand, b: Node) -> Pair:
     return Pair(total, sub(b, sub(total, a)))
 
 
+def two_sum(a: Node, b: Node) -> Pair:
+    """a + b exactly, whichever is larger (D. E. Knuth)."""
+    total = add(a, b)
+    of_b = sub(total, a)
+    return Pair(total, add(sub(a, sub(total, of_b)), sub(b, of_b)))
+
+
 def _halves(a: Node) -> Pair:
     """a as two numbers of half its bits; |a| below 2**996, of float32 2**115."""
     wide = mul(a, _SPLITTER[a.dtype])

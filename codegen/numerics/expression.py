@@ -69,6 +69,12 @@ def where(condition: Node, a: Operand, b: Operand) -> Node:
     return elementwise(Op.WHERE, condition, a, b if isinstance(b, Node) else const(b, a.dtype))
 
 
+def rarely(condition: Node, a: Node, b: Node) -> Node:
+    """condition ? a : b, where a takes long and the condition is seldom true: machines with
+    branches compute a only then."""
+    return make(Op.RARELY, a.dtype, (condition, a, b))
+
+
 def bitcast(x: Node, dtype: DType) -> Node:
     """The same bits as another type of the same width."""
     return x if x.dtype is dtype else make(Op.BITCAST, dtype, (x,))

@@ -29,6 +29,7 @@ from lazyten.codegen.numerics.expression import (
     less,
     mul,
     muladd,
+    rarely,
     shl,
     shr,
     sub,
@@ -53,16 +54,17 @@ def sin(x: Node, wide: bool) -> Node:
     wide: whether there is float64.
     """
     if wide and x.dtype is dt.float32:
-        return _sine_of_turns(absolute(x), 0.0, bits_of(x))
-    return _sine_of_quarters(x, 0, bits_of(x))
+        rest, odd = _turns(absolute(x))
+        return _sine_of_turns(rest, xor(odd, bits_of(x)))
+    return _in_own_type(x, 0, bits_of(x))
 
 
 def cos(x: Node, wide: bool) -> Node:
     """cos(x) is the sine of pi/2 more; of an infinity NaN. wide: whether there is float64."""
-    plus = const(0, UNSIGNED[x.dtype.bits])
     if wide and x.dtype is dt.float32:
-        return _sine_of_turns(absolute(x), 0.5, plus)
-    return _sine_of_quarters(x, 1, plus)
+        rest, odd = _turns(absolute(x))
+        return _sine_of_turns(sub(0.5, absolute(rest)), odd)
+    return _in_own_type(x, 1, const(0, UNSIGNED[x.dtype.bits]))
 
 
 # ---- float32, in float64 -------------------------------------------------------------------------
@@ -75,6 +77,11 @@ exponent, 24 for the fraction and 32 as x/pi of no float32 but 0 is nearer to an
 _LEAST_TURN = 2.0**-(128 + 33)
 """A float32 times less than this takes no sum past an integer: none is so near to one, or to half
 of an odd one."""
+_USUAL = 2.0**20
+"""Up to here 1/pi is two numbers: the first of 29 bits, so that a float32 times it is exact, and
+what is lost by rounding the second is 2**-64, of what is 2**-33 at least."""
+_HIGH = float(_ONE_OVER_PI >> (_PLACES - 30)) * 2.0**-30
+_LOW = float((_ONE_OVER_PI & (1 << _PLACES - 30) - 1) >> (_PLACES - 90)) * 2.0**-90
 _TO_EVEN = 1.5 * 2.0**53
 """Adding this to a float64 rounds it to an even integer."""
 _TO_INTEGER = 1.5 * 2.0**52
@@ -83,30 +90,34 @@ _SIN_PI = (-0.007028303855203096, 0.08205035020147247, -0.599252186531583, 2.550
 """sin(pi g) / g in g**2, for |g| <= 1/2; absolute error 2**-34."""
 
 
-def _sine_of_turns(x: Node, more: float, sign: Node) -> Node:
-    """sin(x + pi * more) of x >= 0, negated where the highest bit of `sign` is set.
-
-    `more` is a half at most: added to what is left of the first product, which has no bits below
-    2**-52 where x is so large that the result may be small, it is exact too.
-    """
+def _turns(x: Node) -> Pair:
+    """What x/pi of x >= 0 is more than an integer, in float64, and whether that integer is odd, in
+    the highest bit of a uint32."""
     wide = cast(x, dt.float64)
-    turns = _without_even(mul(wide, _CHUNKS[0]))
-    if more:
-        turns = add(turns, more)
-    for i, chunk in enumerate(_CHUNKS[1:], 1):
-        # Where the product, of 48 bits, is 1 or more, all bits of `turns` but that of a half are
-        # above its last, and it is below 2**(128 - 24 * i): so the sum is exact. Even parts go
-        # before lower bits come, so that none are lost.
-        if more and i < 4:
-            turns = _without_even(add(turns, _without_even(mul(wide, chunk))))
-        else:
-            turns = muladd(wide, chunk, turns)
-            turns = _without_even(turns) if chunk > _LEAST_TURN else turns
+    large = less(_USUAL, x)
+    turns = rarely(large, _turns_of_large(wide), mul(wide, _HIGH))
     shifted = add(turns, _TO_INTEGER)
     rest = sub(turns, sub(shifted, _TO_INTEGER))
+    rest = muladd(where(large, 0.0, wide), _LOW, rest)
+    return Pair(rest, cast(shl(bits_of(shifted), 31), dt.uint32))
+
+
+def _turns_of_large(wide: Node) -> Node:
+    """x/pi modulo 2, for any x."""
+    turns = _without_even(mul(wide, _CHUNKS[0]))
+    for chunk in _CHUNKS[1:]:
+        # Where the product, of 48 bits, is 1 or more, all bits of `turns` are above its last, and
+        # it is below 2**(128 - 24 * i): so the sum is exact. Even parts go before lower bits come,
+        # so that none are lost.
+        turns = muladd(wide, chunk, turns)
+        turns = _without_even(turns) if chunk > _LEAST_TURN else turns
+    return turns
+
+
+def _sine_of_turns(rest: Node, sign: Node) -> Node:
+    """sin(pi * rest) for |rest| <= 1/2, negated where the highest bit of `sign` is set."""
     result = cast(mul(rest, horner(mul(rest, rest), _SIN_PI)), dt.float32)
-    flipped = xor(sign, cast(shl(bits_of(shifted), 31), dt.uint32))
-    return bitcast(xor(bits_of(result), both(flipped, 1 << 31)), dt.float32)
+    return bitcast(xor(bits_of(result), both(sign, 1 << 31)), dt.float32)
 
 
 def _without_even(x: Node) -> Node:
@@ -164,8 +175,38 @@ _SMALL = 0.5
 """Below this nothing is reduced."""
 
 
-def _sine_of_quarters(x: Node, more: int, sign: Node) -> Node:
+_HALF_PI = (1.570796325802803, 9.920935791635221e-10, 5.17018297889025e-19,
+            2.9038559739793605e-28)
+"""pi/2 in four parts, the first three of so few bits that times an integer below 2**21 they are
+exact."""
+
+
+def _in_own_type(x: Node, more: int, sign: Node) -> Node:
     """sin(|x| + pi/2 * more), negated where the highest bit of `sign` is set."""
+    value = _sine_of_quarters(x, more, sign)
+    if x.dtype is not dt.float64:
+        return value
+    size = absolute(x)
+    return rarely(less(_USUAL, size), value, _sine_of_usual(size, more, sign))
+
+
+def _sine_of_usual(size: Node, more: int, sign: Node) -> Node:
+    """The same of float64 up to _USUAL, after W. J. Cody and W. Waite: `size` less a multiple of
+    pi/2, whose parts are subtracted one by one. The first difference is exact, as what cancels is
+    near in size; what the others lose is kept."""
+    shifted = muladd(size, 2 / math.pi, _TO_INTEGER)
+    times = sub(shifted, _TO_INTEGER)
+    first, second, third, last = (mul(times, -part) for part in _HALF_PI)
+    rest = dd.two_sum(add(size, first), second)
+    finer = dd.two_sum(rest.high, third)
+    rest = dd.fast_sum(finer.high, add(rest.low, add(finer.low, last)))
+    quarter = add(shl(bits_of(shifted), 62), more << 62)
+    value = where(differ(both(quarter, 1 << 62), 0), _cosine(rest), _sine(rest))
+    return bitcast(xor(bits_of(value), both(xor(sign, quarter), 1 << 63)), size.dtype)
+
+
+def _sine_of_quarters(x: Node, more: int, sign: Node) -> Node:
+    """sin(|x| + pi/2 * more), negated where the highest bit of `sign` is set, for any x."""
     size, width = absolute(x), x.dtype.bits
     reduced, quarter, minus = _reduce(size)
     small = less(size, _SMALL)

@@ -132,8 +132,8 @@ def _scaled_exp2(x: Node, low: Node | None) -> Node:
 def _scaled(form: _Format, shifted: Node, twice: Node, small: Node) -> Node:
     """`twice` times a power of two, whose exponent is in the low bits of `shifted`."""
     scale = bitcast(shl(bits_of(shifted), form.fraction), twice.dtype)
-    one = const(1.0, twice.dtype)
-    return mul(mul(twice, scale), where(small, const(2.0**-_SHIFTED, twice.dtype), one))
+    value = mul(twice, scale)
+    return where(small, mul(value, 2.0**-_SHIFTED), value)
 
 
 def exp(x: Node) -> Node:
@@ -144,7 +144,7 @@ def exp(x: Node) -> Node:
     x = where(less(x, under), under, x)
     small = less(x, (form.least + 1) * _LN2)
     magic = form.to_integer - form.least
-    shifted = add(mul(x, 1 / _LN2), magic)
+    shifted = muladd(x, 1 / _LN2, magic)
     n = sub(shifted, magic)
     high, low = form.ln2
     rest = muladd(n, -low, muladd(n, -high, x))  # n * high is exact, fused or not

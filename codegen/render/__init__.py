@@ -14,6 +14,7 @@ Files, in reading order:
 - llvm_functions.py: Functions of LLVM IR for ops that have no instruction, defined beside the
   kernels that call them.
 - llvm_ops.py: How LLVM spells each elementwise op: a table row an op.
+- rarely.py: What of a block is computed only where a RARELY asks for it.
 - render_c.py: Renders a Function as a kernel in a dialect of C: `kernel void kernel_NAME(T *p0, T
   *p1, ...)`.
 - c_ops.py: How C spells each elementwise op: a table row an op.

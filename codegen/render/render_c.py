@@ -56,6 +56,7 @@ from lazyten.codegen.render.group_text import (
     matrix_descriptor,
     with_matrices,
 )
+from lazyten.codegen.render.rarely import Branch, seldom, users_of
 from lazyten.codegen.render.vector_text import load_vector, store_vector
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.codegen.targets.native_half import computation, conversion
@@ -112,6 +113,8 @@ class _Renderer:
         self.types: set[str] = set()
         self.helpers: set[str] = set()
         self.uses_float64 = any(dtype is dt.float64 for dtype, _ in function.params)
+        self.users = users_of(function)
+        self.seldom: dict[Value, Branch] = {}
         self.count = 0
         self.depth = 1
 
@@ -153,7 +156,12 @@ class _Renderer:
     # ---- blocks and loops ----
 
     def block(self, block: Block) -> None:
+        mine = seldom(block, self.users)
+        self.seldom |= mine
+        later = {id(item) for branch in mine.values() for item in branch.items}
         for item in block.items:
+            if id(item) in later:
+                continue
             if isinstance(item, Loop):
                 self._loop(item)
             elif isinstance(item, Store):
@@ -219,7 +227,9 @@ class _Renderer:
         assert not isinstance(item, MatrixLoad | MatrixFence | MatrixWait)
         assert not isinstance(item, Copy | Commit | Wait)
         kind = self._type(item.out)
-        if isinstance(item, Constant):
+        if isinstance(item, Compute) and item.op is Op.RARELY:
+            self._rarely(item)
+        elif isinstance(item, Constant):
             self._define_constant(item.out, item.value)
         elif isinstance(item, Splat) and self.names[item.source] in self.constants:
             self._define_constant(item.out, self.constants[self.names[item.source]])
@@ -227,6 +237,30 @@ class _Renderer:
             text = self._expression(item)
             known = text.isidentifier() or text in self.constants
             self.names[item.out] = text if known else self.let(kind, text)
+
+    def _rarely(self, item: Compute) -> None:
+        """A choice whose first operand is computed where the condition holds, of vectors always."""
+        condition, _, usual = item.args
+        kind, is_one = self._type(item.out), item.out.lanes == 1
+        name = self.names[item.out] = self.let(kind, self.names[usual])
+        branch, later = self.seldom[item.out], dict[Value, str]()
+        if is_one:
+            later = {value: self._new("x") for value in branch.shared}
+            for value, shared in later.items():
+                self.line(f"{self._type(value)} {shared};")
+            self.line(f"if ({self.names[condition]}) {{")
+            self.depth += 1
+        for inner in branch.items:
+            self._define(inner)
+        for value, shared in later.items():
+            self.line(f"{shared} = {self.names[value]};")
+        self.names |= later
+        args = tuple(self.names[a] for a in item.args)
+        chosen = args[1] if is_one else ROWS[Op.WHERE](self, item.out.dtype, item.out.lanes, args)
+        self.line(f"{name} = {chosen};")
+        if is_one:
+            self.depth -= 1
+            self.line("}")
 
     def _define_constant(self, out: Value, value: Scalar) -> None:
         text = self.names[out] = literal(value, out.dtype, out.lanes)

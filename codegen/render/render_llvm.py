@@ -31,6 +31,7 @@ from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
 from lazyten.codegen.render.llvm_loads import MANY_SUMS, Loads
 from lazyten.codegen.render.llvm_ops import ROWS, convert
 from lazyten.codegen.render.llvm_types import literal, memory_type, scalar_type, suffix, type_name
+from lazyten.codegen.render.rarely import Branch, seldom, users_of
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
@@ -74,11 +75,13 @@ def _iterations(block: Block) -> int:
 
 class _Renderer(Loads):
     """less: what comparisons of integers compare. constants: values that are, in all lanes.
-    positions: how those are made that are sums of choices."""
+    positions: how those are made that are sums of choices. seldom: what each RARELY alone needs."""
 
     def __init__(self, function: Function, fuses: bool, gathers: bool) -> None:
         super().__init__(fuses, gathers)
         self.updated = updated(function.body)
+        self.users = users_of(function)
+        self.seldom: dict[Value, Branch] = {}
         self.sizes = {slot: dtype.itemsize * size
                       for slot, (dtype, size) in enumerate(function.params)}
         self.less: dict[Value, tuple[Value, ...]] = {}
@@ -92,7 +95,12 @@ class _Renderer(Loads):
 
     def block(self, block: Block) -> None:
         outside, self.long = self.long, _iterations(block) >= LONG
+        mine = seldom(block, self.users)
+        self.seldom |= mine
+        later = {id(item) for branch in mine.values() for item in branch.items}
         for item in block.items:
+            if id(item) in later:
+                continue
             if isinstance(item, Loop):
                 self._close_bases()
                 self._loop(item)
@@ -185,7 +193,31 @@ class _Renderer(Loads):
         return self.line(f"shufflevector {kind} {first}, {kind} poison, "
                          f"<{lanes} x i32> zeroinitializer")
 
+    def _rarely(self, item: Compute) -> str:
+        """A choice whose first operand is computed where a lane asks for it, behind a branch."""
+        self.count += 1
+        some, done, before = f"rare{self.count}", f"usual{self.count}", self.label
+        lanes, any_ = item.out.lanes, self.names[item.args[0]]
+        if lanes > 1:
+            bits = self.line(f"bitcast <{lanes} x i1> {any_} to i{lanes}")
+            any_ = self.line(f"icmp ne i{lanes} {bits}, 0")
+        self.lines += [f"  br i1 {any_}, label %{some}, label %{done}", f"{some}:"]
+        self.label = some
+        for inner in self.seldom[item.out].items:
+            self._instruction(inner)
+        args = tuple(self.names[a] for a in item.args)
+        chosen = ROWS[Op.WHERE](self, item.out.dtype, lanes, args)
+        self.lines += [f"  br label %{done}", f"{done}:"]
+        after, self.label = self.label, done
+        for value in self.seldom[item.out].shared:
+            self.names[value] = self.line(f"phi {type_name(value.dtype, value.lanes)} "
+                                          f"[poison, %{before}], [{self.names[value]}, %{after}]")
+        return self.line(f"phi {type_name(item.out.dtype, lanes)} [{args[2]}, %{before}], "
+                         f"[{chosen}, %{after}]")
+
     def _compute(self, item: Compute) -> str:
+        if item.op is Op.RARELY:
+            return self._rarely(item)
         args = tuple(self.names[a] for a in item.args)
         source, lanes = item.args[-1].dtype, item.out.lanes
         if item.op is Op.CAST:

@@ -137,6 +137,8 @@ class Op(metaclass=_Ops):
     FLOOR: ClassVar[Op]            # of floats
     GREATER: ClassVar[Op]          # of floats: the other one where one is NaN, either of two zeros
     NEAR_EXP2: ClassVar[Op]        # of float32: EXP2 but for 2**-21 of it; subnormal ones may be 0
+    RARELY: ClassVar[Op]           # WHERE of a condition that is seldom true: what only its second
+                                   # source needs is computed where it is; see render/rarely.py
 
 
 for _value, _name in enumerate((n for n in Op.__annotations__ if n.isupper()), 1):
@@ -155,7 +157,7 @@ COMBINERS = frozenset({Op.ADD, Op.MUL, Op.MAX})
 LOOP_ONLY = frozenset({Op.PARAM, Op.RANGE, Op.LOAD, Op.STORE, Op.ACCUMULATE, Op.STAGE,
                        Op.MATRIX, Op.RUNNING, Op.RESCALED, Op.SINK,
                        Op.QUOTIENT, Op.REMAINDER, Op.FLOOR, Op.GREATER,
-                       Op.NEAR_EXP2})
+                       Op.NEAR_EXP2, Op.RARELY})
 
 Array = Any  # np.ndarray or np.generic: the table's functions take and give both
 

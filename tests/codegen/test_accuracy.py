@@ -50,7 +50,8 @@ def one_by_one(op: Op, dtype: DType, *values: Array, target: Target = AVX2) -> A
             if node.op is Op.CONST:
                 found[node] = np.asarray(node.value, node.dtype.compute)
             elif node not in found:
-                found[node] = ops.evaluate(node.op, node.dtype, [found[s] for s in node.src],
+                meaning = Op.WHERE if node.op is Op.RARELY else node.op
+                found[node] = ops.evaluate(meaning, node.dtype, [found[s] for s in node.src],
                                            [s.dtype for s in node.src])
     return found[root]
 
@@ -94,7 +95,7 @@ def float32_arguments() -> Array:
     """Random bit patterns, neighbourhoods of where a formula changes, and special values."""
     rng = np.random.default_rng(0)
     patterns = rng.integers(0, 2**32, 200_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
-    edges = [0.5, 1, 2, 2**-126, 2**-149, 2**0.5, 0.5**0.5, 128, 126, 125, 149, 150, 151,
+    edges = [0.5, 1, 2, 2**20, 2**-126, 2**-149, 2**0.5, 0.5**0.5, 128, 126, 125, 149, 150, 151,
              *(np.pi / 2 * np.arange(1, 60)), *(np.arange(-10, 11) + 0.5)]
     middle = np.array([*edges, *np.negative(edges)], np.float32).view(np.int32)
     near = (middle[:, None] + np.arange(-40, 41)).astype(np.int32).view(np.float32).ravel()

@@ -66,6 +66,25 @@ def test_functions_saturate_at_infinity(device: str) -> None:
         assert found[name].numpy()[2:].tolist() == [0, 200, np.float32(1e30), np.inf], name
 
 
+@pytest.mark.parametrize("name", ["atan", "tanh", "erf"])
+@pytest.mark.parametrize("dtype", [lt.float32, lt.float64], ids=lambda d: d.name)
+def test_odd_functions_are_odd_and_exact_around_their_pieces(name: str, dtype: dt.DType,
+                                                             device: str) -> None:
+    edges = np.array([0, 7 / 16, 0.5, 0.55, 0.625, 11 / 16, 0.95, 1, 19 / 16, 39 / 16, 4, 9, 20,
+                      1e4, 1e30], dtype.numpy)
+    x = np.unique(np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, 99),
+                                  np.geomspace(1e-30, 30, 300, dtype=dtype.numpy), [np.inf]]))
+    x = x.astype(dtype.numpy)
+    found = [getattr(as_tensor(sign * x, device), name)().numpy() for sign in (1, -1)]
+    np.testing.assert_array_equal(found[0], -found[1])
+    assert not np.signbit(found[0]).any() and np.signbit(found[1]).all()
+    function = getattr(math, name)
+    exact = np.array([function(v) for v in x.tolist()])
+    bound = 1.2 if name == "atan" else 2.0
+    assert (np.abs(found[0] - exact) <= bound * np.spacing(exact.astype(dtype.numpy))).all()
+    assert math.isnan(getattr(as_tensor(np.array([np.nan], dtype.numpy), device), name)().item())
+
+
 @pytest.mark.few(2)
 def test_halves_are_computed_in_float32_and_rounded_once(device: str) -> None:
     values = np.linspace(-4, 4, 200).astype(np.float16)
