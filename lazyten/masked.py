@@ -6,7 +6,6 @@ no element that counts is what a reduction of nothing is, or NaN where that is n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.core.handle import DTypeLike
@@ -16,9 +15,8 @@ from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.nn import functional
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, DTypeError
-
-Axes = int | Sequence[int] | None
 
 
 def _counted(input: Tensor, mask: Tensor | None) -> Tensor:

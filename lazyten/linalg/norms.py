@@ -13,9 +13,8 @@ from lazyten.linalg.host import check_matrix, takes_matrices
 from lazyten.linalg.solving import inv_ex
 from lazyten.linalg.spectra import svdvals
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Axes
 from lazyten.support.errors import ArgumentError, ShapeError
-
-Axes = int | Sequence[int] | None
 
 
 @takes_tensors

@@ -25,7 +25,7 @@ WITHOUT_VALUES = {"meta": "lazyten.runtimes.meta.meta:MetaRuntime"}
 NEEDS = {"opencl": "pyopencl", "cuda": "cuda"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
-CONTRACT = 2
+CONTRACT = 3
 """The version of what runtimes implement: another one where a runtime written before would break.
 A runtime of another package says by its attribute `contract` which version it was written for."""
 

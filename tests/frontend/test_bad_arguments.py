@@ -15,6 +15,7 @@ import pytest
 from public_functions import arguments, functions, made, named
 
 import lazyten as lt
+from lazyten.frontend.recorded import mistakes
 
 SIGNATURE = re.compile(r"(positional|keyword|multiple values|required).*argument|"
                        r"argument.*(positional|keyword)")
@@ -79,3 +80,17 @@ def test_what_does_not_belong_there_is_an_error_of_lazytens(
             check(lambda bad=bad, at=place: function(*good[:at], bad, *good[at + 1:]))
         for option in names[-3:]:
             check(lambda bad=bad, option=option: function(*good[:2], **{option: bad}))
+
+
+def test_what_is_said_of_an_options_kind_goes_with_its_default() -> None:
+    """A word of an annotation means one kind of values everywhere, or an option that was left out
+    is blamed for the mistake of another."""
+    rooms = (lt.fft, lt.linalg, lt.special, lt.masked, lt.signal.windows, lt.sparse)
+    inside = {f"{room.__name__}.{name}": function for room in rooms
+              for name, function in vars(room).items() if inspect.isfunction(function)}
+    blamed = {f"{name}: {parameter.name}={parameter.default!r} of {parameter.annotation}"
+              for name, function in (functions() | inside).items()
+              for parameter in inspect.signature(inspect.unwrap(function)).parameters.values()
+              if parameter.default is not parameter.empty
+              and not mistakes.takes(parameter.annotation, parameter.default)}
+    assert blamed == set()

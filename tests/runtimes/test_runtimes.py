@@ -263,7 +263,7 @@ llvm.initialize_native_asmprinter()
 
 
 class ToyRuntime(Runtime):
-    contract = 2
+    contract = 3
     target = Target("toy", vector_bytes=16, vector_registers=8)
     launches = 0
 

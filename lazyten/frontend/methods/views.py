@@ -15,9 +15,8 @@ from lazyten.ir.node import move
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays import strided
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ArgumentError, GradientError, ShapeError
-
-Sizes = int | Sequence[int]
 
 
 class ViewMethods(TensorCore[Tensor]):

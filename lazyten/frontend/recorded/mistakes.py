@@ -40,8 +40,7 @@ def kind_error(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     names = parameters(function)[0]
     for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
         annotation = function.__annotations__.get(name)
-        words = annotation.split(" | ") if isinstance(annotation, str) else [""]
-        if all(word in _KINDS for word in words) and not any(_is(value, w) for w in words):
+        if not takes(annotation, value):
             said = str(error)  # by the operation itself, where it looks at the option
             return KindError(said if re.search(rf"\b{name}\b", said) else
                              f"{function.__name__}: {name} is {type(value).__name__} "
@@ -49,8 +48,14 @@ def kind_error(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     return None
 
 
+def takes(annotation: Any, value: Any) -> bool:
+    """Whether an option of an annotation takes a value, as far as its words tell."""
+    words = annotation.split(" | ") if isinstance(annotation, str) else [""]
+    return any(_is(value, word) for word in words) or any(word not in _KINDS for word in words)
+
+
 def _is(value: Any, word: str) -> bool:
     """Whether a value is of what a word of an annotation names."""
     if isinstance(value, Handle):
         return word in _SINGLE and not value.ndim
-    return isinstance(value, _KINDS[word])
+    return isinstance(value, _KINDS.get(word, ()))

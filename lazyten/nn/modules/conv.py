@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
-from lazyten.nn.functions.spatial.convolution import Sizes
 from lazyten.nn.modules.base import Layer, check_counts, set_uniform
 from lazyten.nn.parameter import Parameter
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.pytorch.modules import later as _later
 from lazyten.support.errors import ArgumentError, ShapeError
 

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
-from lazyten.nn.functions.spatial.patches import Sizes
 from lazyten.nn.modules.base import Layer
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 
 
 class _Windows(Layer):

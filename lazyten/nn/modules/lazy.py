@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 from lazyten.frontend import functions
 from lazyten.frontend.tensor import DTypeLike, Tensor
-from lazyten.nn.functions.spatial.convolution import Sizes
 from lazyten.nn.module import Module
 from lazyten.nn.modules import batchnorm, conv, instancenorm, linear
 from lazyten.nn.modules.base import Layer
 from lazyten.nn.parameter import UninitializedParameter, is_lazy
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ShapeError, StateError
 
 

@@ -1,16 +1,13 @@
 """Normalization of each example, without running statistics."""
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.modules.base import Layer, check_counts, set_constant
 from lazyten.nn.parameter import Parameter
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ArgumentError, NotDefinedError
-
-Sizes = int | Sequence[int]
 
 
 class _Affine(Layer):

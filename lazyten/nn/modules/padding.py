@@ -1,15 +1,13 @@
 """Padding as layers: a mode, for one to three spatial axes."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.modules.base import Layer
 from lazyten.operators.math import shapes
-
-Sizes = int | Sequence[int]
+from lazyten.operators.math.shapes import Sizes
 
 
 class _Pad(Layer):

@@ -8,9 +8,9 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.nn import functional as F
 from lazyten.nn.functions.spatial.adaptive_pooling import OutputSize
 from lazyten.nn.functions.spatial.fractional_pooling import Ratios
-from lazyten.nn.functions.spatial.pooling import Sizes
 from lazyten.nn.modules.base import Layer
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ArgumentError
 
 # ---- the greatest --------------------------------------------------------------------------------

@@ -22,6 +22,9 @@ from lazyten.support.errors import (
 )
 
 Axes = int | Sequence[int] | None
+"""One axis or several; None for all."""
+Sizes = int | Sequence[int]
+"""One size for each axis that is meant, or one for all of them."""
 LARGEST = 1 << 62
 """No tensor has more elements: positions are int64."""
 

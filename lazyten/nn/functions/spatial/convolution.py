@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 from lazyten.frontend.arguments import takes_tensors
@@ -12,9 +11,8 @@ from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.arrays import convolutions
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ArgumentError, ShapeError
-
-Sizes = int | Sequence[int]
 
 
 def _convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,

@@ -9,8 +9,9 @@ from lazyten.frontend import functions
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
-from lazyten.nn.functions.spatial.pooling import Sizes, check_spatial
+from lazyten.nn.functions.spatial.pooling import check_spatial
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ArgumentError, ShapeError
 
 Ratios = float | Sequence[float]

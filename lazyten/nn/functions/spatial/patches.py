@@ -14,9 +14,8 @@ from lazyten.ir.node import Node, Shape, const, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.arrays.windows import Geometry, all_windows
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ArgumentError, DTypeError, ShapeError
-
-Sizes = int | Sequence[int]
 
 
 def _geometry(kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes, name: str

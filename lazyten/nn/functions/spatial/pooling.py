@@ -5,7 +5,6 @@ input: (batch, channels, *spatial), or the same without a batch; windows slide o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from lazyten.frontend.arguments import takes_tensors
@@ -14,10 +13,8 @@ from lazyten.operators.arrays import pooling
 from lazyten.operators.arrays.pooling import Pooling
 from lazyten.operators.arrays.windows import Geometry
 from lazyten.operators.math import shapes
+from lazyten.operators.math.shapes import Sizes
 from lazyten.support.errors import ArgumentError, ShapeError
-
-Sizes = int | Sequence[int]
-
 
 SPATIAL = ("", "length", "height, width", "depth, height, width")
 """What some number of spatial axes is called."""
