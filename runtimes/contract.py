@@ -5,7 +5,7 @@ A package makes its runtime known by an entry point; `DEVICE=toy` then finds it:
     [project.entry-points."lazyten.runtimes"]
     toy = "toy_package:ToyRuntime"
 
-Its class says `contract = 3`: the version (`lazyten.storage.device.CONTRACT`) that it was written
+Its class says `contract = 2`: the version (`lazyten.storage.device.CONTRACT`) that it was written
 for. docs/porting.md goes through all of this with an example, and through the kit that checks a
 runtime. Realizing (`lazyten.execution.realization`) calls `build` once for the kernels of a new
 graph, then launches programs on buffers in order. A runtime with an `__init__` calls that of

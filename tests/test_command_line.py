@@ -99,7 +99,7 @@ from lazyten.runtimes.interpreter.interpreter import InterpreterRuntime
 
 
 class Good(InterpreterRuntime):
-    contract = 3
+    contract = 2
 
 
 class Old(InterpreterRuntime):
@@ -130,10 +130,10 @@ def test_runtimes_of_other_packages_are_listed_with_what_is_wrong(package: str) 
     assert "good (strange 2.5): ready good: this machine" in text
     for words in (
             "old (strange 2.5): cannot be used device 'old' is of the package strange 2.5, which "
-            "was written for version 0 of the contract, and this lazyten has version 3",
+            "was written for version 0 of the contract, and this lazyten has version 2",
             "silent (strange 2.5): cannot be used device 'silent' is of the package strange 2.5, "
             "whose runtime strange:Silent does not say for which version of the contract it was "
-            "written: its class needs `contract = 3`",
+            "written: its class needs `contract = 2`",
             "'absent' is of the package strange 2.5, whose runtime strange:Absent cannot be "
             "loaded: AttributeError: module 'strange' has no attribute 'Absent'",
             "'bad' is of the package strange 2.5, whose runtime strange_bad:Bad cannot be loaded: "

@@ -40,7 +40,7 @@ LIBC.free.argtypes = [ctypes.c_void_p]
 class CRuntime(Runtime):
     """A handle is an address; launches are done when they return."""
 
-    contract = 3
+    contract = 2
     target = Target("c", vector_bytes=4, language="c", most_lanes=1)
     has_offsets = True
     alignment = 1

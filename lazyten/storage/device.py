@@ -11,6 +11,8 @@ from functools import cache
 from typing import Any
 
 from lazyten.devices.executor import Executor
+from lazyten.devices.executor import MemoryStats as MemoryStats  # runtimes of contract 2 that
+from lazyten.devices.program import Program as Program  # were written before ask for them here
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.support.errors import DeviceError
@@ -25,7 +27,7 @@ WITHOUT_VALUES = {"meta": "lazyten.runtimes.meta.meta:MetaRuntime"}
 NEEDS = {"opencl": "pyopencl", "cuda": "cuda"}
 """The package that a built-in runtime needs besides lazyten's own requirements."""
 ENTRY_POINT_GROUP = "lazyten.runtimes"
-CONTRACT = 3
+CONTRACT = 2
 """The version of what runtimes implement: another one where a runtime written before would break.
 A runtime of another package says by its attribute `contract` which version it was written for."""
 

@@ -257,13 +257,14 @@ import llvmlite.binding as llvm
 import numpy as np
 from lazyten.codegen.targets.target import Target
 from lazyten.runtimes.contract import Runtime
+from lazyten.storage.device import MemoryStats, Program  # as runtimes written before do
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 
 
 class ToyRuntime(Runtime):
-    contract = 3
+    contract = 2
     target = Target("toy", vector_bytes=16, vector_registers=8)
     launches = 0
 
