@@ -34,7 +34,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 PIP := $(BIN)/python -m pip --quiet
 # Tests start a hundred processes: bytecode is kept in .venv, whatever the shell says of it.
 # NVRTC=1: NVIDIA's compiler takes all kernels that the tests build, too (nvrtc_for_all.py).
-PYTHON_OF_TESTS = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/bytecode \
+PYTHON_OF_TESTS = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX="$(CURDIR)/$(VENV)/bytecode" \
 	$(BIN)/python
 PYTEST = $(PYTHON_OF_TESTS) -m pytest -q --progress --durations=20 --durations-min=1 \
 	-n $(WORKERS) --dist worksteal $(if $(NVRTC),-p nvrtc_for_all)
@@ -156,10 +156,10 @@ bench: $(DEV)
 lint: $(DEV) wheel
 	$(BIN)/ruff check .
 	$(BIN)/python -m zipfile -e dist/*.whl $(TREE)
-	cd $(TREE) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg \
-	    --cache-dir $(CURDIR)/.mypy_cache -p lazyten
-	cd $(TREE) && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/setup.cfg \
-	    --cache-dir $(CURDIR)/.mypy_cache $(CURDIR)/.ci/typed_program.py
+	cd $(TREE) && "$(CURDIR)/$(BIN)/mypy" --config-file "$(CURDIR)/setup.cfg" \
+	    --cache-dir "$(CURDIR)/.mypy_cache" -p lazyten
+	cd $(TREE) && "$(CURDIR)/$(BIN)/mypy" --config-file "$(CURDIR)/setup.cfg" \
+	    --cache-dir "$(CURDIR)/.mypy_cache" "$(CURDIR)/.ci/typed_program.py"
 
 # The wheel is made from the sdist, so the sdist is known to be complete. What tests compiled stays:
 # they may run meanwhile.
@@ -170,7 +170,7 @@ wheel: $(DEV)
 wheel-check: $(DEV) wheel
 	$(BIN)/python -m venv --clear build/empty
 	build/empty/bin/python -m pip install --quiet --constraint requirements.txt dist/*.whl
-	cd build/empty && bin/python -I $(CURDIR)/.ci/train_one_batch.py
+	cd build/empty && bin/python -I "$(CURDIR)/.ci/train_one_batch.py"
 
 dev: $(DEV)
 

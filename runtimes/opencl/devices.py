@@ -12,13 +12,29 @@ from lazyten.runtimes.opencl import intel as opencl_intel
 from lazyten.runtimes.opencl.drivers import UNKNOWN, apply_settings, driver_of
 from lazyten.support.errors import DeviceError
 
-installed: Any = None
-"""The package pyopencl, if it is there."""
-try:
-    import pyopencl
-    installed = pyopencl
-except ImportError:
-    pass
+NO_CACHE = "PYOPENCL_NO_CACHE"
+"""The environment variable that keeps pyopencl from a database of its own in the user's home."""
+
+
+def _imported() -> Any:
+    """The package pyopencl, if it is there: without its database, which lazyten has no use for, as
+    what it keeps of a kernel is made sooner than found, and no kernel runs where a home cannot be
+    written. Nothing changes where the program has imported it before."""
+    added = NO_CACHE not in os.environ
+    try:
+        if added:
+            os.environ[NO_CACHE] = "1"
+        import pyopencl
+    except ImportError:
+        return None
+    finally:
+        if added:
+            del os.environ[NO_CACHE]
+    return pyopencl
+
+
+installed = _imported()
+"""The package pyopencl, or None."""
 
 INSTALL = "pip install 'lazyten[opencl]'"
 """What brings pyopencl, and PoCL, which makes a device of most Linux machines' processors."""

@@ -412,3 +412,15 @@ def test_arrays_are_copied_to_memory_that_is_not_the_hosts(on: str) -> None:
     assert x.tolist() == [2, 2, 2] and given.tolist() == [1, 1, 1]
     with pytest.raises(lt.ArgumentError, match="host's memory"):
         np.asarray(x, copy=False)
+
+
+def test_a_home_that_cannot_be_written_is_none_to_opencl(tmp_path: Path) -> None:
+    """pyopencl would have a database there, with nothing in it that is needed."""
+    (tmp_path / "home").write_text("no folder")
+    homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), str(tmp_path / "home"))
+    program = "import lazyten as lt, os; print(lt.ones(3, device='opencl').add(1).tolist(), " \
+        "'PYOPENCL_NO_CACHE' in os.environ)"
+    alone = {name: text for name, text in os.environ.items() if name != "PYOPENCL_NO_CACHE"}
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True,
+                          env=alone | homes)
+    assert done.stdout == "[2.0, 2.0, 2.0] False\n", done.stderr
