@@ -70,10 +70,7 @@ class Program:
     def reading(self) -> Ready | None:
         """With its memory, if it has that, writes over nothing, and looks at no index."""
         segment = self.segment
-        ready = segment.ready
-        if ready is None or self.updates.own or segment.donated or segment.checks:
-            return None
-        return ready if ready.compiled is segment.planned.programs else None
+        return None if self.updates.own or segment.donated or segment.checks else segment.up_to_date
 
     def note_run(self) -> None:
         """Note that its line asks for it once more."""
