@@ -136,7 +136,7 @@ def _looked_at(storage: Storage) -> Buffer | None:
         due |= {s: t for s, t in others.items() if _is_due(s, t, ())}
         if len(due) > 1:
             others = {s: t for s, t in others.items() if s not in due}
-    realized = frame.realized.copy() if frame.realized else _NOTHING  # other threads add to it
+    realized = frame.realized.copy() if frame.realized else _NOTHING
     program = _in_frames.again.get(
         _key(frame, (*due.values(),), (*others.values(),), realized))
     ready = None if program is None else program.reading
