@@ -70,10 +70,7 @@ class Program:
     def reading(self) -> Ready | None:
         """With its memory, if it has that, writes over nothing, and looks at no index."""
         segment = self.segment
-        ready = segment.ready
-        if ready is None or self.updates.own or segment.donated or segment.checks:
-            return None
-        return ready if ready.compiled is segment.planned.programs else None
+        return None if self.updates.own or segment.donated or segment.checks else segment.up_to_date
 
     def note_run(self) -> None:
         """Note that its line asks for it once more."""
@@ -139,7 +136,7 @@ def _looked_at(storage: Storage) -> Buffer | None:
         due |= {s: t for s, t in others.items() if _is_due(s, t, ())}
         if len(due) > 1:
             others = {s: t for s, t in others.items() if s not in due}
-    realized = frame.realized.copy() if frame.realized else _NOTHING  # other threads add to it
+    realized = frame.realized.copy() if frame.realized else _NOTHING
     program = _in_frames.again.get(
         _key(frame, (*due.values(),), (*others.values(),), realized))
     ready = None if program is None else program.reading

@@ -3,6 +3,9 @@
 `Deferred` is what most operations of a known step give: it has a template (frames.py), and no node.
 Whoever asks for its node gets the graph over real memory, as it would have been recorded without
 frames, so nothing else needs to know of them.
+
+A frame of which all is computed rests, without what it read; where the line that it began at is run
+again it begins again, with the memory that the same storages have now as its sources.
 """
 from __future__ import annotations
 

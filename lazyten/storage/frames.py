@@ -7,8 +7,9 @@ them up (frontend/recorded/: what an operation gives; execution/frame_runs.py: t
 step). A storage whose value is known in a frame alone is `Deferred` (deferred.py).
 
 A frame lives as long as something was recorded in it and not computed; the next operation after
-that begins another. Each device has its own. Templates of frames that begin at other lines are
-other nodes, so that a node belongs to a line of the user's; so are those of other devices.
+that begins another, or one that rests at its line (deferred.py). Each device has its own. Templates
+of frames that begin at other lines are other nodes, so that a node belongs to a line of the user's;
+so are those of other devices.
 """
 from __future__ import annotations
 

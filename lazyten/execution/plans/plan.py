@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from lazyten.devices.program import Argument, Handle, Limit, Program
 from lazyten.execution.plans import collectives
+from lazyten.execution.sizes import planned
 from lazyten.execution.sizes.forms import Inputs
-from lazyten.execution.sizes.planned import Planned, _now
+from lazyten.execution.sizes.planned import Planned
 from lazyten.ir.kernel import Kernel
 from lazyten.ir.node import Node
 from lazyten.schedule.draft import Limits
@@ -48,7 +49,7 @@ class Options(NamedTuple):
 def settings(device: str) -> tuple[str, check_mode.Kinds, bool, Planned | None]:
     """The Options of what is planned here and now, as keys have them."""
     return (device, check_mode.active(),
-            matmul_precision.allows_tf32() and executor(device).has_tf32, _now.planned)
+            matmul_precision.allows_tf32() and executor(device).has_tf32, planned.current())
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)

@@ -43,6 +43,8 @@ other entries, or makes them.
 
 A look ends a frame. What follows goes on in it where it begins with a value whose graph is there;
 else it begins another, to which such values are copied with what they are computed by (lifting.py).
+A frame of which all is computed rests: where its line is run again it begins again, with the same
+storages as its sources, whatever values they have now (storage/deferred.py).
 Users' rules for gradients cannot be copied: where a frame began that asked for values with such,
 the one before goes on the next time (keys.py).
 

@@ -192,5 +192,7 @@ def repeated(frame: Frame, entry: Entry, operands: Sequence[Handle[Any]]) -> Any
             value = _own(frame, result.value) if result.value.keeps_graph else result.value
             if result.number == len(fresh):
                 fresh.append(deferred(frame, value.template, value.keeps_graph, value.was_freed))
-            made.append(Handle._view(fresh[result.number], value.moves, None))
+            new: Any = Handle._view(fresh[result.number], value.moves, None)
+            new._value = value
+            made.append(new)
     return made[0] if entry.kind is None else entry.kind(made)

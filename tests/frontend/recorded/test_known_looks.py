@@ -99,6 +99,28 @@ def test_a_known_look_takes_one_way(keeps: bool, monkeypatch: pytest.MonkeyPatch
     assert found.item() == (a + b).sum()
 
 
+def test_what_is_due_with_a_known_look_is_computed_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, a, b = _given(0)
+    sums = lt.zeros(3, 4)
+
+    def total() -> lt.Tensor:
+        nonlocal sums
+        z = x + y
+        sums += z
+        return z.sum()
+    for _ in range(OFTEN):
+        total().item()
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the look is not known")
+    found = total()
+    monkeypatch.setattr(realization, "realize", refuse)
+    assert found.item() == (a + b).sum()
+    assert sums._storage._frame is None and sums._storage.buffer is not None
+    monkeypatch.undo()
+    assert sums.tolist() == ((OFTEN + 1) * (a + b)).tolist()
+
+
 def test_who_looks_on_is_told_of_a_known_look() -> None:
     x, y, *_ = _given(0)
     for _ in range(OFTEN):
