@@ -2,9 +2,10 @@
 
 float32 is computed in float64, on a device without it in float32 as float64 is in float64.
 
-In: a LOOP expression. Out: a LOOP expression without them and without branches. decompose calls it.
-Both reductions multiply by as many bits of 1/pi as matter, after M. Payne and R. Hanek, "Radian
-reduction for trigonometric functions" (1983); what is a multiple of 2 is left out as it arises.
+In: a LOOP expression. Out: a LOOP expression without them, and without branches but for a RARELY:
+up to 2**20 a multiple of pi is subtracted. decompose calls it. Beyond, both reductions multiply by
+as many bits of 1/pi as matter, after M. Payne and R. Hanek, "Radian reduction for trigonometric
+functions" (1983); what is a multiple of 2 is left out as it arises.
 Polynomials: through the Chebyshev nodes, worked out with mpmath at 200 bits (`chebyfit`).
 """
 from __future__ import annotations

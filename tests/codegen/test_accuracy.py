@@ -149,6 +149,18 @@ def assert_within_of_mpmath(ulp: float, got: Array, function: Callable[..., mpma
                 assert error <= ulp, (at, result, exact)
 
 
+@RUNNERS
+@pytest.mark.parametrize("op", [Op.SIN, Op.COS], ids=lambda op: op.name)
+def test_float64_sines_are_exact_around_quarter_turns(op: Op, run: Runner) -> None:
+    """Where what is left of an argument cancels, up to where the other formula begins."""
+    turns = np.random.default_rng(2).integers(0, int(2**20 / (np.pi / 2)), 300)
+    with mpmath.workprec(200):
+        near = np.array([float(int(n) * mpmath.pi / 2) for n in [*range(30), *turns]])
+    x = np.concatenate([near, np.nextafter(near, 9e9), near + 1e-9, near + 0.1])
+    function = {Op.SIN: mpmath.sin, Op.COS: mpmath.cos}[op]
+    assert_within_of_mpmath(0.9, run(op, dt.float64, x), function, x)
+
+
 def finite_patterns(count: int, seed: int) -> Array:
     rng = np.random.default_rng(seed)
     x = rng.integers(0, 2**64, count, dtype=np.uint64).view(np.float64)
