@@ -8,7 +8,8 @@ from the kernel and the optimizer's decisions alone.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 from lazyten.ir import dtype as dt
 from lazyten.ir.node import Node, toposort
@@ -44,6 +45,14 @@ def blocked_sums(sink: Node, step: Callable[[Node], int],
                 if loops != ((loops[0][0], "reduce"),):
                     found[r] = loops
     return found
+
+
+def run_of(own: Sequence[Node]) -> int:
+    """How many elements of a sum's outermost range are summed up apart, where what is inside is so
+    little that they are several, and no range has lanes or accumulators of its own; all of them
+    where the sum is not cut there. own: its ranges, outermost first."""
+    inside, extent = math.prod(r.arg.extent for r in own[1:]), int(own[0].arg.extent)
+    return extent if len(own) == 1 or inside >= LEAST else _levels(extent, 1, inside)[0][-1][0]
 
 
 def _levels(extent: int, step: int, inside: int) -> tuple[Loops, int]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from lazyten.codegen.loops.packing import Staged
 from lazyten.codegen.loops.ranges import AFFINE, free_ranges, is_update, overlaps
-from lazyten.codegen.loops.summation import adds_narrow_products, is_widened
+from lazyten.codegen.loops.reduction_blocking import is_carried
+from lazyten.codegen.loops.summation import adds_narrow_products, is_widened, run_of
 from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
 from lazyten.codegen.model.arithmetic import MULTIPLY_UNITS, WIDEST, units
 from lazyten.codegen.model.decisions import Decisions
@@ -104,7 +105,10 @@ class Model:
         is_peeled = self.target.work_group == 1 and not holds and len(own) == 1
         latency = MAX_LATENCY_UNITS if any(n.arg is Op.MAX and n.dtype.is_float for n in group) \
             else LATENCY_UNITS
-        return Body(len(group), own, free, outer + own, {}, frozenset(own), is_peeled, latency)
+        is_cut = self.target.work_group == 1 and bool(own and outer) \
+            and run_of(own) < own[0].arg.extent and is_carried(self.sink, own[0])
+        return Body(len(group), own, free, outer + own, {}, frozenset(own), is_peeled, latency,
+                    is_cut)
 
     def body_of(self, free: frozenset[Node]) -> Body:
         """The body that computes a value: the last reduction that binds one of its ranges, or else
@@ -172,6 +176,11 @@ class Model:
         return any(r in body.free and any(term.accesses and r not in term.free
                                           for term in body.terms.values())
                    for body in self.reductions)
+
+    def is_near(self, r: Node) -> bool:
+        """Whether steps of `r` are neighbours of some operand of a reduction."""
+        return any(access.strides.get(r) == 1 for body in self.reductions
+                   for term in body.terms.values() for access in term.accesses)
 
     def _is_repeating(self, r: Node) -> bool:
         """Whether a loop inside that of `r` computes what does not depend on `r`, again for every

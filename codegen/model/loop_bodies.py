@@ -6,7 +6,7 @@ cpu_model.py tries hundreds of those for a kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lazyten.codegen.loops.summation import LEAST_LANES
@@ -20,6 +20,7 @@ from lazyten.codegen.model.accesses import (
     NEAR_LINE_UNITS,
     NEAR_STREAM_UNITS,
     RUN_UNITS,
+    STREAM_UNITS,
     Access,
     Term,
 )
@@ -39,6 +40,9 @@ copies of it."""
 SPILL_UNITS = 4.0
 CARRIED_SPILL_UNITS = 30.0
 """Each iteration waits for the store of the one before to an accumulator that is kept in memory."""
+LEAST_KEPT = 64
+"""Results that read the same of an operand from which on blocks of a sum keep it near: with 7 x 7
+pixels, and weights that nobody has read yet, they gain nothing."""
 WINDOW_SHARE = 3
 """What windows cover is read anew where it is more than one part in so many of the first cache."""
 MOST_INSTANCES = 400
@@ -58,7 +62,8 @@ Chosen = tuple[tuple[Node, int], ...]
 class Body:
     """The innermost code of the stores (results: 0), or of the ACCUMULATEs over some ranges.
     is_peeled: whether the iteration that is masked stands behind the others (loops/peeling.py).
-    latency: units that an iteration takes at least, as it waits for the one before."""
+    latency: units that an iteration takes at least, as it waits for the one before. is_cut: whether
+    it is one sum in runs that may be the blocks of an outer loop (optimize/cache_blocking.py)."""
 
     results: int
     own: list[Node]
@@ -68,6 +73,7 @@ class Body:
     ranges: frozenset[Node]
     is_peeled: bool = False
     latency: float = LATENCY_UNITS
+    is_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -353,11 +359,15 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
     fixed, near = term.arithmetic + term.division_units(vector, width), 0.0
     packable: list[tuple[Access, float, float, int]] = []
     far: list[tuple[Access, float, float]] = []
+    keeps = body.is_cut and is_kept(term.free, body.chain[:-len(body.own)])
     for access in term.accesses:
         direct = access.direct_units(inner, target, vector, width)
         if body.results:
-            fixed += access.streaming_units(target, width)
-            near += access.near_lines(target, width, body.own)
+            fixed += access.astride_units(vector, width)
+            if access.is_streamed(target) and not keeps:
+                fixed += STREAM_UNITS * width * access.itemsize / LINE
+            else:
+                near += access.near_lines(target, width, body.own)
         if any(access.is_neighbour(r, vector, width) for r in access.strides):
             far.append((access, direct, direct - access.lane_units(vector, width)))
         elif access.load is not None and (direct > access.units or pairs and term.single > 0.0):
@@ -383,6 +393,13 @@ def _vector_term(body: Body, term: Term, inner: Node | None, lanes: dict[Node, i
     near = 0.0 if vector in body.ranges else near  # what a sum's own lanes read is read ahead
     return VectorTerm(term, vector, depths, fixed, near, packable, far, width, tail, in_lines,
                       apart, stores, term.free, is_plain, is_even, body.is_peeled, pairs, saved)
+
+
+def is_kept(free: Container[Node], outputs: Sequence[Node]) -> bool:
+    """Whether one register tile after the other reads the same of an operand that depends on
+    `free`, and many do. outputs: the loops around a reduction, the outermost first."""
+    return outputs[-1] not in free \
+        and math.prod(r.arg.extent for r in outputs if r not in free) >= LEAST_KEPT
 
 
 def _in_place(access: Access, direct: float, missed: float, sharing: int, copies: Chosen,

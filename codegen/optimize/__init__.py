@@ -32,7 +32,9 @@ has operands packed that are read often and far apart.
 cache_blocking.py orders the loops of what is larger than the second cache: threads take chunks,
 inside the other loops, of which an operand's part stays there. There a long sum is computed in
 blocks (reduction_blocking.py): all outputs, in a scratch array, with one block of the reduction,
-then with the next; the last one goes to the outputs.
+then with the next; the last one goes to the outputs. So is a long sum of windows: the runs that it
+is cut into anyway are its blocks, so that neighbouring register tiles find weights and windows in
+the first cache.
 
 Before all of them, index_sets.py may cut a nest in parts at constants that a loop's counter is
 compared with, as `cat` leaves them: a part reads one piece without masks, where the whole would

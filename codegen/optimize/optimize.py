@@ -322,12 +322,13 @@ def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], .
                     for n in _factors(r, lanes.get(r, 1)) if 1 < n <= MOST_ROWS)
     ranges = [r for r in model.outputs if r in model.reused_outputs or r in lanes
               and any(r in body.free for body in model.reductions)]
+    factors = {r: _factors(r, lanes.get(r, 1), model.is_near(r)) for r in ranges}
     for i, a in enumerate(ranges):
-        for m in _factors(a, lanes.get(a, 1)):
+        for m in factors[a]:
             if m > 1:
                 yield ((a, m),)
             for b in ranges[i + 1:]:
-                for n in _factors(b, lanes.get(b, 1)):
+                for n in factors[b]:
                     if m > 1 and n > 1 and m * n <= model.target.vector_registers:
                         yield ((a, m), (b, n))
     for r, n in sorted(model.transposing_tiles(lanes), key=lambda c: (c[0].arg.order, c[1])):
@@ -335,10 +336,15 @@ def _tiles(model: Model, start: Decisions) -> Iterator[tuple[tuple[Node, int], .
             yield ((r, n),)
 
 
-def _factors(r: Node, lanes: int) -> Sequence[int]:
+def _factors(r: Node, lanes: int, is_near: bool = False) -> Sequence[int]:
+    """Copies of a range in registers. is_near: whether they are neighbours in memory: any number of
+    them is as good, so those that leave as many steps with the least."""
     most = r.arg.extent // lanes  # all of it leaves nothing over, whatever it is
-    return [f for f in sorted({*TILES, most}) if 0 < f <= min(most, TILES[-1])
-            and not overlaps(r, f * lanes)]
+    found = {f for f in (*TILES, most) if 0 < f <= min(most, TILES[-1])}
+    if is_near:
+        count = -(-r.arg.extent // lanes)
+        found = {-(-count // -(-count // f)) for f in found}
+    return [f for f in sorted(found) if not overlaps(r, f * lanes)]
 
 
 def loop_nest(sink: Node) -> str:

@@ -399,11 +399,8 @@ def _multiplied(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: A
 
 def _convolved(function: Callable[..., Any], blocks: Blocks, x: Any, *inputs: Any,
                **options: Any) -> Any:
-    """The same, but where whole vectors of neighbouring pixels are computed: these read weights one
-    by one."""
-    strides = options.get("strides") or [1]
-    is_point = all(n == 1 for n in (*blocks.weights.shape[2:], *strides))
-    pixels = math.prod(x.shape[2:]) if is_point else \
-        -(-math.prod(x.shape[-1:]) // max(1, strides[-1]))
-    weights = blocks.tensor(x) if pixels % blocks.lanes else blocks.as_given(x)
-    return function(x, weights, *inputs[1:], **options)
+    """The same, but where whole vectors of neighbouring pixels are computed of single ones: these
+    read weights one by one. Windows of neighbours would begin anywhere in a cache's line."""
+    window = *blocks.weights.shape[2:], *(options.get("strides") or ())
+    is_whole = all(n == 1 for n in window) and math.prod(x.shape[2:]) % blocks.lanes == 0
+    return function(x, blocks.as_given(x) if is_whole else blocks.tensor(x), *inputs[1:], **options)

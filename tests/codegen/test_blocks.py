@@ -25,6 +25,7 @@ Array = np.ndarray[Any, Any]
 Arrays = list[Array]
 SMALL = Target("small", 16, 8, l1_bytes=1 << 10, l2_bytes=4 << 10, threads=True)
 """Caches so small that matrices of a test do not fit."""
+AVX512 = Target("avx512", 64, 32, 48 << 10, 12, 2 << 20, threads=True)
 
 
 def kernel_of(tensor: lt.Tensor) -> Kernel:
@@ -81,6 +82,36 @@ def test_only_a_product_too_large_for_the_caches_gets_blocks() -> None:
     assert "block" not in decided(2048, replace(AVX2, l2_bytes=64 << 20))
     assert "parallel(i1:8)" in decided(2048, AVX2)
     assert "outermost(i1)" in decided(2048, replace(AVX2, threads=False))
+
+
+def convolved(channels: int, size: int, taps: int = 3) -> Kernel:
+    """One image of size x size results of as many channels."""
+    image, weights = some(1, channels, size + taps - 1, size + taps - 1), \
+        some(64, channels, taps, taps)
+    return kernel_of(lt.nn.functional.conv2d(image, weights))
+
+
+def test_a_long_sum_of_windows_is_in_blocks_that_the_first_cache_keeps() -> None:
+    def decided(kernel: Kernel) -> str:
+        return str(decide(merge_ranges(lower(kernel)), AVX512))
+    assert "block(r0.5:16)" in decided(convolved(64, 56))
+    assert "block(r0.5:8)" in decided(convolved(64, 64))  # of a tile with twice as many weights
+    assert "block" not in decided(convolved(32, 56))  # 288 products in a row
+    assert "block" not in decided(convolved(64, 12))  # too little to compile loops twice
+    assert "block" not in decided(convolved(1024, 7))  # few results read the same weights
+    assert "block" not in decided(convolved(64, 56, 8))  # 64 products of one channel
+    assert "block" not in decided(convolved(64, 700))  # sums would take 125 MB
+
+
+def test_windows_in_blocks_give_the_sum() -> None:
+    kernel = convolved(64, 28)
+    line = str(decide(merge_ranges(lower(kernel)), AVX2))
+    assert "block(r0.5:" in line
+    rng = np.random.default_rng(2)
+    arrays = [rng.integers(-4, 5, size).astype(np.float32) for _, size in kernel.inputs]
+    np.testing.assert_array_equal(
+        computed(replace(kernel, decisions=Given(line)), arrays, threads=2),
+        computed(kernel, arrays, "interpreter"))
 
 
 @pytest.mark.parametrize("combine", [

@@ -189,9 +189,16 @@ def test_a_register_tile_takes_neighbours_before_rows_far_apart() -> None:
 
 
 def test_a_register_tile_of_windows_takes_whole_rows_before_parts_of_several() -> None:
-    model = Model(merge_ranges(lower(Kernel("k", (windows(16, 64, 34),), ()))), AVX512)
+    model = Model(merge_ranges(lower(Kernel("k", (windows(1, 64, 34),), ()))), AVX512)
     chosen, columns = choose(model), model.outputs[-1]
     assert dict(chosen.lanes)[columns] * dict(chosen.tile)[columns] == columns.arg.extent
+
+
+def test_channels_are_lanes_where_windows_of_neighbours_would_begin_anywhere() -> None:
+    model = Model(merge_ranges(lower(Kernel("k", (windows(16, 64, 34),), ()))), AVX512)
+    chosen, (_, filters, _, columns) = choose(model), model.outputs
+    assert dict(chosen.lanes) == {filters: 16}
+    assert dict(chosen.tile)[columns] == 11  # 32 in three parts, as 12 and 14 would be
 
 
 def test_a_register_tile_reads_few_lines_of_what_only_the_second_cache_keeps() -> None:

@@ -57,6 +57,8 @@ CASES: dict[str, tuple[Any, tuple[int, ...], tuple[int, ...], tuple[int, int]]] 
     "a vector and a matrix": (node("MatMul", "x w", "y"), (64,), (64, 80), (1, 16)),
     "a matrix, transposed": (node("Gemm", "x w b", "y", transB=1, alpha=2.0, beta=0.5),
                              (3, 64), (80, 64), (0, 16)),
+    "windows of vectors of pixels": (node("Conv", "x w", "y", pads=[1] * 4), (1, 64, 5, 32),
+                                     (32, 64, 3, 3), (0, 32)),
     "both transposed": (node("Gemm", "x w", "y", transB=1, transA=1), (64, 3), (80, 64), (0, 16)),
     "an older bias": (node("FusedGemm", "x w b", "y", MS, activation="Relu"), (3, 64), (64, 80),
                       (1, 16)),
@@ -84,7 +86,7 @@ def test_blocks_of_weights_change_no_result(case: str, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(("call", "shape", "weights"), [
     (node("Conv", "x w", "y", group=2), (1, 64, 5, 5), (32, 32, 3, 3)),
     (node("Conv", "x w", "y"), (1, 64, 5, 5), (30, 64, 3, 3)),
-    (node("Conv", "x w", "y", pads=[1] * 4), (1, 64, 5, 32), (32, 64, 3, 3)),
+    (node("Conv", "x w", "y"), (1, 64, 4, 32), (96, 64, 1, 1)),
     (node("Conv", "x w", "y"), (1, 64, 90), (32, 64, 3)),
     (node("Gemm", "x w", "y", transB=1), (3, 64), (81, 64)),
     (node("MatMul", "x w", "y"), (3, 64), (2, 64, 80)),
