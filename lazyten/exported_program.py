@@ -1,4 +1,4 @@
-"""`lt.export.export`: a module as a program of its own, called, saved and loaded by PyTorch's names.
+"""`lt.export.export`: a module as a program of its own, called, saved and loaded (torch.export).
 
 In: a module, and the arguments of a call. Out: an `ExportedProgram`, whose operations are a model
 of `lazyten.onnx`, which needs the package onnx; nothing of the module's code is left in it. Not

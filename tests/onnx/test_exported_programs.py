@@ -96,7 +96,7 @@ def test_a_program_has_the_weights_that_the_module_had() -> None:
 def test_lt_export_is_still_the_function() -> None:
     import lazyten.export  # type: ignore[import-not-found]
     assert lt.export is lazyten.export and callable(lt.export)
-    with pytest.raises(NotImplementedError, match="fx.symbolic_trace"):
+    with pytest.raises(NotImplementedError, match=r"fx\.symbolic_trace"):
         lt.export.register_dataclass(Net)
 
 
