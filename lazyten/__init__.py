@@ -333,7 +333,7 @@ _LATER = {
     "load": "saving.saving", "save": "saving.saving",
     "load_safetensors": "saving.serialization",
     "save_safetensors": "saving.serialization", "load_decisions": "tuning.tuning",
-    "tune": "tuning.tuning", "export": "ahead.exporting", "profile": "seeing.profile",
+    "tune": "tuning.tuning", "profile": "seeing.profile",
     "shard": "distributed.annotating", "view": "seeing.view", **dict.fromkeys((
         "adaptive_avg_pool1d", "avg_pool1d", "bilinear", "celu",
         "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
@@ -367,8 +367,8 @@ _LATER = {
                     "autograd.anomaly")}
 """The modules of what is loaded later; others that are loaded later are modules themselves."""
 _LATER_MODULES = (
-    "amp", "autograd", "backends", "cuda", "distributed", "distributions", "fft", "func", "fx",
-    "hub", "linalg", "masked", "multiprocessing", "onnx", "optim", "profiler", "quantization",
+    "amp", "autograd", "backends", "cuda", "distributed", "distributions", "export", "fft", "func",
+    "fx", "hub", "linalg", "masked", "multiprocessing", "onnx", "optim", "profiler", "quantization",
     "signal", "sparse", "special", "testing", "utils", "version")
 
 _IN_PLACE = ("arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "as_strided_",

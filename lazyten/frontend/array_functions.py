@@ -79,16 +79,19 @@ def _at_least(tensors: tuple[Any, ...], axes: int) -> Any:
     return wide[0] if len(tensors) == 1 and given is tensors else tuple(wide)
 
 
+@overridable
 def atleast_1d(*tensors: Any) -> Any:
     """Tensors with at least 1 axis."""
     return _at_least(tensors, 1)
 
 
+@overridable
 def atleast_2d(*tensors: Any) -> Any:
     """Tensors with at least 2 axes; vectors are rows."""
     return _at_least(tensors, 2)
 
 
+@overridable
 def atleast_3d(*tensors: Any) -> Any:
     """Tensors with at least 3 axes; a vector is (1, n, 1), a matrix (n, m, 1)."""
     return _at_least(tensors, 3)
@@ -101,6 +104,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
                    for t in _tensors(tensors, "column_stack")])
 
 
+@overridable
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with these matrices along its diagonal, and 0 elsewhere; vectors are rows."""
     blocks = [_at_least((t,), 2) for t in _tensors(tensors, "block_diag")]
@@ -115,6 +119,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return cat(rows, 0)
 
 
+@overridable
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every choice of one element from each of these vectors, as rows."""
     vectors = _tensors(tensors, "cartesian_prod")

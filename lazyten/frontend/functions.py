@@ -12,6 +12,7 @@ from lazyten.frontend.core.forms import handles_of, in_floats, or_by_form
 from lazyten.frontend.core.keywords import also_named, making
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.core.operands import on_one_device
+from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -282,6 +283,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     return Tensor._result(ew.chosen(condition.node, nodes[0], nodes[1]), condition, *tensors)
 
 
+@overridable
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape."""
     shape = shapes.broadcast([t.shape for t in _tensors(tensors, "broadcast_tensors")],
@@ -310,6 +312,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return Tensor._result(products.einsum(equation, nodes), *tensors)
 
 
+@overridable
 @or_by_form
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Vectors expanded to a grid, one axis each; indexing 'xy' exchanges the first two axes."""

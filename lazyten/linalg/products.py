@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from lazyten.frontend import array_functions
 from lazyten.frontend.arguments import takes_tensors
 from lazyten.frontend.complexes.computing import form
+from lazyten.frontend.core.overriding import overridable
 from lazyten.frontend.tensor import Tensor
 from lazyten.operators.math import shapes
 from lazyten.support.errors import ArgumentError, ShapeError
@@ -13,6 +14,7 @@ from lazyten.support.errors import ArgumentError, ShapeError
 matmul = takes_tensors(Tensor.matmul)
 
 
+@overridable
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """multi_dot of matrices that are given one by one. (`lt.chain_matmul`.)"""
     for x in matrices:
@@ -53,6 +55,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     return powers.reshape(*x.shape, count)
 
 
+@overridable
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices, in the order of the fewest multiplications; the first and the last
     may be vectors. (The order: T. Cormen et al., Introduction to Algorithms, 15.2.)"""

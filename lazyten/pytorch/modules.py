@@ -118,7 +118,9 @@ REFUSED: dict[str, str] = {
                          "one compiled step",
     "_tensor_str": "a tensor prints itself; lazyten.set_printoptions says how",
     "utils.data.datapipes": _PIPES, "utils.data.graph": _PIPES,
-    "export": _GRAPHS, **_below("fx", "experimental passes traceback", _GRAPHS),
+    "export": "lazyten.export.export gives a program that is called, saved and loaded; "
+              "lazyten.fx.symbolic_trace(module) has a graph to walk over",
+    **_below("fx", "experimental passes traceback", _GRAPHS),
     "nested": "sequences of different lengths are padded: nn.utils.rnn.pad_sequence and "
               "pack_padded_sequence",
     "classes": _NATIVE, "numa": "bind the process to processors by numactl or taskset",
@@ -171,6 +173,9 @@ ABOVE: dict[str, str] = {
         "instancenorm": [f"InstanceNorm{n}d" for n in (1, 2, 3)]}.items() for layer in layers},
     **{f"ao.quantization.{name}": "quantization.dynamic" for name in (
         "default_dynamic_qconfig", "per_channel_dynamic_qconfig", "quantize_dynamic")},
+    "export.Dim": "capture.dims",
+    **{f"export.{name}": "exported_program" for name in (
+        "ExportedProgram", "export", "load", "save")},
     "storage.UntypedStorage": "storage.untyped", "storage.TypedStorage": "storage.untyped",
     "nn._IncompatibleKeys": "nn.module_state",
     "nn.modules.module._IncompatibleKeys": "nn.module_state"} | {
@@ -242,11 +247,16 @@ class RefusedModule(ModuleType):
 
 
 class CalledModule(RefusedModule):
-    """One that can be called, as once it is imported it is in the function's place."""
+    """One that can be called, as it is in the place of a function of that name, too."""
+
+    @property
+    def __wrapped__(self) -> Any:
+        """The function."""
+        name = self.__name__.removeprefix("lazyten.")
+        return getattr(import_module(f"lazyten.{CALLED[name]}"), name)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        name = self.__name__.removeprefix("lazyten.")
-        return getattr(import_module(f"lazyten.{CALLED[name]}"), name)(*args, **options)
+        return self.__wrapped__(*args, **options)
 
 
 class LaterMethod:

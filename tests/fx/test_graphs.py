@@ -316,3 +316,21 @@ def test_classes_that_take_operations_over_are_told_of_the_functions_that_users_
     for function, args in calls:
         function(*args)
         assert seen.pop() is function
+
+
+SEVERAL = {
+    lt.broadcast_tensors: lambda f, x, y: f(x, y)[1], lt.meshgrid: lambda f, x, y: f(x[0], y[0])[1],
+    lt.block_diag: lambda f, x, y: f(x, y), lt.cartesian_prod: lambda f, x, y: f(x[0], y[0]),
+    lt.atleast_1d: lambda f, x, y: f(x, y)[1], lt.atleast_2d: lambda f, x, y: f(x, y)[0],
+    lt.atleast_3d: lambda f, x, y: f(x), lt.chain_matmul: lambda f, x, y: f(x, y),
+    lt.linalg.multi_dot: lambda f, x, y: f([x, y])}
+
+
+@pytest.mark.parametrize("function", SEVERAL, ids=lambda f: f.__name__)
+def test_functions_of_any_number_of_tensors_are_nodes(function: Any) -> None:
+    call = SEVERAL[function]
+    traced = fx.symbolic_trace(lambda x, y: call(function, x, y))
+    nodes = [node.target for node in traced.graph.nodes if node.op == "call_function"]
+    assert function in nodes
+    x, y = lt.rand(2, 2), lt.rand(2, 2)
+    assert (traced(x, y) == call(function, x, y)).all()
