@@ -45,6 +45,14 @@ class _Stored:
         self.content, self.dtype, self.device = content, dtype, device
         self._flat: dict[DType, Tensor] = {}
 
+    def of_type(self, dtype: DType) -> _Stored:
+        """The same memory, as a storage of a type: an empty one may be of several."""
+        if dtype is self.dtype:
+            return self
+        other = _Stored(self.content, dtype, self.device)
+        other._flat = self._flat
+        return other
+
     def flat(self, dtype: DType) -> Tensor:
         """All of it as elements of a type."""
         if dtype not in self._flat:
@@ -218,7 +226,7 @@ def _archive(content: bytes, source: str, device: str | None, allowed: bool, enc
         def stored(key: str, dtype: DType, count: int) -> _Stored:
             if key not in held:
                 held[key] = _Stored(archive.read(f"{root}data/{key}"), dtype, device)
-            return held[key]
+            return held[key].of_type(dtype)
 
         return _Unpickler(io.BytesIO(archive.read(f"{root}data.pkl")), source, stored, allowed,
                           encoding).load()
@@ -250,4 +258,4 @@ def _older(content: bytes, source: str, device: str | None, allowed: bool, encod
         count = int.from_bytes(file.read(8), "little")
         held[key] = _Stored(file.read(count * types[key].itemsize), types[key], device)
     file.seek(start)
-    return loaded(lambda key, dtype, count: held[key], allowed)
+    return loaded(lambda key, dtype, count: held[key].of_type(dtype), allowed)

@@ -101,6 +101,17 @@ def test_all_types_are_read(is_archive: bool) -> None:
 
 @pytest.mark.torch
 @FORMATS
+def test_parts_of_nothing_have_their_own_types(is_archive: bool) -> None:
+    """PyTorch gives all of them one storage, and names it with each one's type."""
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(3, 0, dtype=torch.complex64)
+    first, second = read(written([x, x.imag], is_archive))
+    assert (first.dtype, second.dtype) == (lt.complex64, lt.float32)
+    assert first.shape == second.shape == (3, 0)
+
+
+@pytest.mark.torch
+@FORMATS
 def test_conjugates_and_negatives_that_pytorch_only_notes_are_values(is_archive: bool) -> None:
     torch = pytest.importorskip("torch")
     z, other = torch.tensor([[1 + 2j, 3 - 4j], [5 + 6j, 7 - 8j]])

@@ -378,6 +378,16 @@ def test_a_saved_leaf_is_one_again(tmp_path: Path) -> None:
     assert copy.deepcopy(x).requires_grad
 
 
+def test_sparse_tensors_are_saved_in_lists_and_tuples(tmp_path: Path) -> None:
+    x = matrix().coalesce()
+    lt.save({"all": [(x, 1), [lt.ones(2), x.to_sparse_csr()]]}, tmp_path / "x")
+    (first, one), (ones, second) = lt.load(tmp_path / "x")["all"]
+    assert (one, ones.tolist()) == (1, [1, 1])
+    assert first.layout is lt.sparse_coo and second.layout is lt.sparse_csr
+    for found in (first, second):
+        assert found.to_dense().tolist() == x.to_dense().tolist()
+
+
 def test_a_copy_is_independent_and_detach_shares_values() -> None:
     x = matrix()
     same, other = x.detach(), x.clone()
