@@ -79,6 +79,10 @@ class _Array(np.ndarray[Any, Any]):
         return values.copy().view(cls)  # type: ignore[no-any-return]
 
 
+def _refuse(*_: Any, **__: Any) -> None:
+    raise AssertionError("the look is not known")
+
+
 @pytest.mark.parametrize("keeps", [False, True], ids=["alone", "others alive"])
 def test_a_known_look_takes_one_way(keeps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, a, b = _given(0)
@@ -90,11 +94,8 @@ def test_a_known_look_takes_one_way(keeps: bool, monkeypatch: pytest.MonkeyPatch
         return z.sum()
     for _ in range(OFTEN):
         total().item()
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("the look is not known")
     found = total()
-    monkeypatch.setattr(realization, "realize", refuse)
+    monkeypatch.setattr(realization, "realize", _refuse)
     assert found.item() == (a + b).sum()
     assert found.item() == (a + b).sum()
 
@@ -110,11 +111,8 @@ def test_what_is_due_with_a_known_look_is_computed_by_it(monkeypatch: pytest.Mon
         return z.sum()
     for _ in range(OFTEN):
         total().item()
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise AssertionError("the look is not known")
     found = total()
-    monkeypatch.setattr(realization, "realize", refuse)
+    monkeypatch.setattr(realization, "realize", _refuse)
     assert found.item() == (a + b).sum()
     assert sums._storage._frame is None and sums._storage.buffer is not None
     monkeypatch.undo()
