@@ -239,7 +239,7 @@ class _Renderer:
             self.names[item.out] = text if known else self.let(kind, text)
 
     def _rarely(self, item: Compute) -> None:
-        """A choice whose first operand is computed where the condition holds, of a lane at least."""
+        """A choice whose first operand is computed where the condition holds, of any lane."""
         condition, _, usual = item.args
         branch, asked = self.seldom[item.out], self.names[condition]
         name = self.names[item.out] = self.let(self._type(item.out), self.names[usual])
