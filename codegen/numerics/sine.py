@@ -91,7 +91,7 @@ _SIN_PI = (-0.007028303855203096, 0.08205035020147247, -0.599252186531583, 2.550
 """sin(pi g) / g in g**2, for |g| <= 1/2; absolute error 2**-34."""
 
 
-def _turns(x: Node) -> Pair:
+def _turns(x: Node) -> tuple[Node, Node]:
     """What x/pi of x >= 0 is more than an integer, in float64, and whether that integer is odd, in
     the highest bit of a uint32."""
     wide = cast(x, dt.float64)
@@ -100,7 +100,7 @@ def _turns(x: Node) -> Pair:
     shifted = add(turns, _TO_INTEGER)
     rest = sub(turns, sub(shifted, _TO_INTEGER))
     rest = muladd(where(large, 0.0, wide), _LOW, rest)
-    return Pair(rest, cast(shl(bits_of(shifted), 31), dt.uint32))
+    return rest, cast(shl(bits_of(shifted), 31), dt.uint32)
 
 
 def _turns_of_large(wide: Node) -> Node:

@@ -239,28 +239,25 @@ class _Renderer:
             self.names[item.out] = text if known else self.let(kind, text)
 
     def _rarely(self, item: Compute) -> None:
-        """A choice whose first operand is computed where the condition holds, of vectors always."""
+        """A choice whose first operand is computed where the condition holds, of any lane."""
         condition, _, usual = item.args
-        kind, is_one = self._type(item.out), item.out.lanes == 1
-        name = self.names[item.out] = self.let(kind, self.names[usual])
-        branch, later = self.seldom[item.out], dict[Value, str]()
-        if is_one:
-            later = {value: self._new("x") for value in branch.shared}
-            for value, shared in later.items():
-                self.line(f"{self._type(value)} {shared};")
-            self.line(f"if ({self.names[condition]}) {{")
-            self.depth += 1
+        branch, asked = self.seldom[item.out], self.names[condition]
+        name = self.names[item.out] = self.let(self._type(item.out), self.names[usual])
+        later = {value: self._new("x") for value in branch.shared}
+        for value, shared in later.items():
+            self.line(f"{self._type(value)} {shared};")
+        self.line(f"if ({asked if condition.lanes == 1 else f'any({asked})'}) {{")
+        self.depth += 1
         for inner in branch.items:
             self._define(inner)
         for value, shared in later.items():
             self.line(f"{shared} = {self.names[value]};")
-        self.names |= later
         args = tuple(self.names[a] for a in item.args)
-        chosen = args[1] if is_one else ROWS[Op.WHERE](self, item.out.dtype, item.out.lanes, args)
-        self.line(f"{name} = {chosen};")
-        if is_one:
-            self.depth -= 1
-            self.line("}")
+        chosen = ROWS[Op.WHERE](self, item.out.dtype, item.out.lanes, args)
+        self.line(f"{name} = {args[1] if item.out.lanes == 1 else chosen};")
+        self.names |= later
+        self.depth -= 1
+        self.line("}")
 
     def _define_constant(self, out: Value, value: Scalar) -> None:
         text = self.names[out] = literal(value, out.dtype, out.lanes)
