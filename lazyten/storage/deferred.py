@@ -51,6 +51,7 @@ class Deferred(Storage):
             Storage.note_before(self)
         elif self._before is None or self._before.source() is None:
             self._before = Past(ref(frame), methodcaller("real", template))
+            frame.is_pinned = True
 
     @property
     def outline(self) -> Node:
@@ -68,13 +69,14 @@ class Deferred(Storage):
     @property
     def buffer(self) -> Buffer | None:
         """The memory that holds the value, or None if it is not computed yet."""
-        frame, template = self._frame, self._template
         found: Buffer | None
-        if frame is None:  # another thread has asked for its node meanwhile
-            found = _stored_buffer.__get__(self)
-        else:
-            assert template is not None
-            found = frame.buffer_of(template)
+        with changing:  # its frame may rest in another thread meanwhile
+            frame, template = self._frame, self._template
+            if frame is None:  # another thread has asked for its node meanwhile
+                found = _stored_buffer.__get__(self)
+            else:
+                assert template is not None
+                found = frame.buffer_of(template)
         return found
 
 
@@ -131,7 +133,9 @@ def defer(storage: Storage, frame: Frame, template: Node, keeps_graph: bool,
           was_freed: bool = False) -> None:
     """Change a storage's value in place, to what is recorded in a frame."""
     with changing:
+        was_pinned = frame.is_pinned
         storage.note_before()
+        frame.is_pinned = was_pinned  # what is written in the frame itself is computed with it
         _set_known(storage, frame, frame, template)
         storage.keeps_graph, storage.was_freed, storage.companions = keeps_graph, was_freed, ()
         storage.version += 1
@@ -150,6 +154,7 @@ def kept(storage: Storage) -> Callable[[], None]:
         if frame is None:
             return partial(storage.replace, storage._node, storage.keeps_graph)
         assert template is not None
+        frame.is_pinned = True
         return partial(defer, storage, frame, template, storage.keeps_graph, storage.was_freed)
 
 

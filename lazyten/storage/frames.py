@@ -114,15 +114,16 @@ class Frame:
     storages have that are known in it. recorded: how many operations; limit: how many until what it
     made is computed. is_resumed: whether something of it was computed before. is_step: whether it
     is long as it is one step. is_rest: whether it goes on where a long one was cut, and nobody has
-    looked since. is_freed: whether backward() has let go of a graph in it. is_tidied: whether
-    `made` may lack storages that it knows alone. is_written: whether sources are being written, so
-    that no other thread is to read them. expected: how many sources it began with, if it has rested
-    (deferred.py); else -1. failures: how often frames of its place have rested in vain.
+    looked since. is_freed: whether backward() has let go of a graph in it. is_pinned: whether its
+    templates may be asked for though no storage in `made` has them, so that it is not to rest.
+    is_written: whether sources are being written, so that no other thread is to read them.
+    expected: how many sources it began with, if it has rested (deferred.py); else -1. failures: how
+    often frames of its place have rested in vain.
     """
 
     __slots__ = ("__weakref__", "_before", "_found_in_graphs", "_given", "_leaf_ids", "_memory",
                  "_noted", "_numbers", "_real", "base", "copies", "device", "expected", "failures",
-                 "hooked", "hooks", "is_freed", "is_rest", "is_resumed", "is_step", "is_tidied",
+                 "hooked", "hooks", "is_freed", "is_pinned", "is_rest", "is_resumed", "is_step",
                  "is_written", "latest", "leaf_numbers", "lifted", "limit", "made", "mark",
                  "number", "readers", "realized", "recorded", "room", "rules", "sources", "thread")
 
@@ -165,7 +166,7 @@ class Frame:
             self._numbers.clear()
             self._noted = 0
         self.expected, self.room = expected, ROOM
-        self.recorded, self.is_resumed, self.is_tidied = 0, False, False
+        self.recorded, self.is_resumed, self.is_pinned = 0, False, False
 
     def begin(self) -> None:
         """Be as long as frames that begin now, the rest of a long one if nobody has looked."""
@@ -178,7 +179,7 @@ class Frame:
         return len(self.readers) == len(self.sources) and not (
             self.realized or self.latest or self.lifted or self.rules or self.hooked or self.hooks
             or self._real or self._given or self.copies or self._found_in_graphs
-            or self._memory or self.is_freed or self.is_tidied)
+            or self._memory or self.is_freed or self.is_pinned)
 
     def add(self, buffer: Buffer) -> int:
         """The number of a new source."""
@@ -438,7 +439,7 @@ class Frame:
 
     def keep(self, storages: Iterable[Storage]) -> None:
         """These got a value in this frame which is not computed, and no others."""
-        self.is_tidied = True
+        self.is_pinned = True
         self.made = [*map(ref, storages)]
         self.room = max(ROOM, 2 * len(self.made))
 

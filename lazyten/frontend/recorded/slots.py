@@ -29,8 +29,8 @@ from lazyten.support.location import attribute_to
 
 
 def templates_of(tensors: Sequence[Handle[Any]]) -> tuple[Frame, list[Node]] | None:
-    """The frame under way, and what an operation that is recorded in it would read of these; None
-    if it does not know one of them."""
+    """The frame under way, which does not rest from now on, and what an operation that is recorded
+    in it would read of these; None if it does not know one of them."""
     while is_on():
         frame = here.current()
         if frame is None or frame.device != tensors[0]._storage.device:
@@ -38,6 +38,7 @@ def templates_of(tensors: Sequence[Handle[Any]]) -> tuple[Frame, list[Node]] | N
         found = [_read(x, frame) for x in tensors]
         if here.current() is frame:
             known = [node for node in found if node is not None]
+            frame.is_pinned = True
             return (frame, known) if len(known) == len(found) else None
     return None  # (a frame that has ended meanwhile is followed by another)
 

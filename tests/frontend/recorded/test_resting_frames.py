@@ -86,6 +86,51 @@ def test_what_a_frame_has_in_memory_besides_is_read_as_it_was() -> None:
     assert [k.tolist() for k in kept] == [(a + n).tolist() for n in range(OFTEN)]
 
 
+class _Looks(lt.autograd.Function):
+    """x times a sum that forward() looks at, after it has saved both."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, y: Any) -> Any:
+        ctx.save_for_backward(x, y)
+        total = float((x * y).sum())
+        return x * y * total / float((y * x).sum())
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, y = ctx.saved_tensors
+        return g * y, g * x
+
+
+def test_what_a_function_has_saved_before_it_looks_is_there_for_its_gradient() -> None:
+    (y,), (a,) = _tensors(1)
+    x = lt.ones(4, requires_grad=True)
+    for n in range(OFTEN):
+        y += 1
+        x.grad = None
+        _Looks.apply(x, y).sum().backward()
+        assert x.grad is not None and x.grad.tolist() == (a + n + 1).tolist()
+
+
+class _Outside(lt.optim.Optimizer):
+    """Changes a gradient, looks at it, and writes to an element that it does not have."""
+
+    def step(self, closure: Any = None) -> Any:
+        grad = self.param_groups[0]["params"][0].grad
+        grad.add_(1)
+        assert float(grad.sum()) == 16
+        grad[lt.tensor([9])] = 1.0
+
+
+def test_a_step_that_fails_gives_pending_values_back_though_their_frame_has_ended() -> None:
+    for _ in range(OFTEN):
+        p = lt.ones(4, requires_grad=True)
+        p.grad = lt.tensor([0.0, 1, 2, 3]).realize()
+        p.grad.mul_(2)  # pending
+        with pytest.raises(lt.IndexingError):
+            _Outside([p], {}).step()
+        assert p.grad.tolist() == [0, 2, 4, 6]
+
+
 ACTIONS = ("look", "other", "update", "assign", "share", "cut", "alive", "grad", "thread")
 
 
