@@ -10,14 +10,25 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from lazyten.devices.executor import Executor
-from lazyten.devices.executor import MemoryStats as MemoryStats  # runtimes of contract 2 that
-from lazyten.devices.program import Program as Program  # were written before ask for them here
+from lazyten.devices.executor import Executor, Kept, MemoryStats
+from lazyten.devices.program import (
+    Argument,
+    AtSize,
+    AtSizes,
+    Handle,
+    Launch,
+    Limit,
+    Program,
+    in_slot,
+)
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType
 from lazyten.support.errors import DeviceError
 from lazyten.support.forking import undivided
 
+__all__ = ["Argument", "AtSize", "AtSizes", "Executor", "Handle", "Kept", "Launch", "Limit",
+           "MemoryStats", "Program", "in_slot"]
+"""What runtimes of contract 2 that were written before lazyten/devices ask for here."""
 BUILT_IN = {"cpu": "lazyten.runtimes.cpu.cpu:CpuRuntime",
             "interpreter": "lazyten.runtimes.interpreter.interpreter:InterpreterRuntime",
             "opencl": "lazyten.runtimes.opencl.opencl:OpenCLRuntime",

@@ -257,7 +257,8 @@ import llvmlite.binding as llvm
 import numpy as np
 from lazyten.codegen.targets.target import Target
 from lazyten.runtimes.contract import Runtime
-from lazyten.storage.device import MemoryStats, Program  # as runtimes written before do
+from lazyten.storage.device import (  # as runtimes written before do
+    Argument, AtSize, AtSizes, Executor, Handle, Kept, Launch, Limit, MemoryStats, Program, in_slot)
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
