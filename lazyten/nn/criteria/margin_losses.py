@@ -13,8 +13,8 @@ from lazyten.frontend.core.mixed_precision import WIDE, casting
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.functions.distances import pairwise_distance
 from lazyten.nn.functions.options import check_floats, reduced, reduction_of
-from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import composites, losses, shapes, special
+from lazyten.operators.math import elementwise as ew
 from lazyten.support.errors import ArgumentError, ShapeError
 
 
