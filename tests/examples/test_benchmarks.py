@@ -35,6 +35,7 @@ from benchmarks.roofline import CHAINS, compiled, lanes, multiply_add_code
 from benchmarks.table import table_lines
 from benchmarks.worker import Runner
 
+
 @pytest.fixture(autouse=True)
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What conftest.py has settled stays so: a Runner, which is alone in its process, has all
