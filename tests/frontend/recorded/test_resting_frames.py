@@ -101,11 +101,15 @@ class _Looks(lt.autograd.Function):
         return g * y, g * x
 
 
-def test_what_a_function_has_saved_before_it_looks_is_there_for_its_gradient() -> None:
+@pytest.mark.parametrize("is_pending", [False, True])
+def test_what_a_function_has_saved_before_it_looks_is_there_for_its_gradient(
+        is_pending: bool) -> None:
     (y,), (a,) = _tensors(1)
     x = lt.ones(4, requires_grad=True)
     for n in range(OFTEN):
         y += 1
+        if not is_pending:
+            y.realize()
         x.grad = None
         _Looks.apply(x, y).sum().backward()
         assert x.grad is not None and x.grad.tolist() == (a + n + 1).tolist()
