@@ -125,7 +125,8 @@ def main() -> None:
     for name, kind in COLLECTIVES.items() if dist.size() > 1 else ():
         for count in SIZES:
             plain, own = microseconds(pair(kind, count), TURN if count < 1_000_000 else 3)
-            lines.append(f"{name:>15} {count:>10,} {plain:>9,.1f} {own:>9,.1f} {own - plain:>7,.1f}")
+            lines.append(f"{name:>15} {count:>10,} {plain:>9,.1f} {own:>9,.1f} "
+                         f"{own - plain:>7,.1f}")
     if dist.size() > 1:
         alone, beside, both = overlap()
         lines.append(f"all_reduce of {SIZES[-1]:,}: {alone:.2f} ms, products: {beside:.2f} ms, "

@@ -18,7 +18,6 @@ from lazyten.ahead.naming import check_function
 from lazyten.ahead.planning import planned
 from lazyten.ahead.program import Array, Program, Traced, contents
 from lazyten.ahead.targets import Making, making
-from lazyten.pytorch.refusals import refused
 from lazyten.support.errors import ArgumentError
 from lazyten.support.paths import path_of, write_files
 
@@ -90,12 +89,6 @@ def export(function: Callable[..., Any], example: Any, path: str | os.PathLike[s
                   for kind, kept in blocks.items() if kept}
     write_files(files, "export")
     return described(program, tuple(files))
-
-
-vars(export).update(refused(
-    "export", "PyTorch's graphs of operators are not there; lazyten.export(f, example, path) "
-    "writes a program in machine code or C",
-    "Dim", "ExportedProgram", "draft_export", "export", "load", "save"))
 
 
 def _compiled(graph: Traced, form: Form, made: Making, beside: str) -> tuple[Program, bytes]:

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from lazyten.frontend.core.forms import Sparse
+from lazyten.frontend.core.forms import is_sparse
 from lazyten.frontend.core.size import Size
 from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
@@ -160,7 +160,7 @@ def described(value: Any, tensors: dict[str, Tensor], where: str) -> Any:
     kind. Tensors are put among `tensors`."""
     if value is None or type(value) in (bool, int, str):
         return value
-    if isinstance(value, Sparse):
+    if not isinstance(value, list | tuple) and is_sparse(value):
         parts, (size, *rest) = value.taken_apart()
         held = [described(x, tensors, where) for x in parts]
         return ["sparse", held, [value.layout.name, [*size], rest[0] is True],  # coalesced

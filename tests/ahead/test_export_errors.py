@@ -139,21 +139,21 @@ def test_options_that_make_no_sense_are_refused(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_names_of_pytorchs_module_are_refused_and_importing_it_changes_nothing(
+def test_the_function_is_pytorchs_module_too_and_importing_it_changes_nothing(
         tmp_path: Path) -> None:
     program = ("import lazyten as torch, sys\n"
-               "try: torch.export.export()\n"
+               "try: torch.export.draft_export()\n"
                "except NotImplementedError as error: print(error)\n"
                "from lazyten.export import export, Dim\n"
-               "try: export(1)\n"
-               "except NotImplementedError as error: print(error)\n"
+               "try: export(1, ())\n"
+               "except torch.ArgumentError as error: print(error)\n"
                "import lazyten.export\n"
                "print(torch.export(lambda x: x + 1, torch.zeros(3), sys.argv[1]))")
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "f.c")], check=True,
                           capture_output=True, text=True)
     first, second, third = done.stdout.splitlines()
-    assert first.startswith("export.export: PyTorch's graphs of operators are not there; lazyten.")
-    assert second.startswith("export.export: lazyten records operations itself")
+    assert first.startswith("export.draft_export: lazyten.export.export gives a program")
+    assert second.startswith("export.export of int 1: it takes a module")
     assert third.startswith("f(x: float32[3]) -> output: float32[3]")
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import lazyten as lt
-from benchmarks import decisions, programs
+from benchmarks import decisions, programs, worker
 from benchmarks.__main__ import main
 from benchmarks.case import Case, expression
 from benchmarks.cases import CASES, convolve, input_gradient, lenet, weight_gradient
@@ -33,6 +34,14 @@ from benchmarks.models import MODELS
 from benchmarks.roofline import CHAINS, compiled, lanes, multiply_add_code
 from benchmarks.table import table_lines
 from benchmarks.worker import Runner
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What conftest.py has settled stays so: a Runner, which is alone in its process, has all
+    objects looked at before each case, and here a hundred thousand are of other tests."""
+    monkeypatch.setattr(worker, "gc", SimpleNamespace(collect=int, freeze=int, unfreeze=int))
+
 
 TINY = Case("tiny", expression(lambda f, a, b: f.relu(a @ b), (3, 4), (4, 2)))
 
