@@ -295,12 +295,14 @@ class Access:
 
 @dataclass(slots=True)
 class Term:
-    """Work done once for each value of `free`: arithmetic, and accesses with their strides. paired:
-    units a use that are saved where the products of two are added by one instruction, `single`:
-    such as are where this is the same for all lanes of a vector."""
+    """Work done once for each value of `free`: arithmetic, and accesses with their strides. rare:
+    arithmetic behind branches, which takes no time but the compiler's. paired: units a use that are
+    saved where the products of two are added by one instruction, `single`: such as are where this
+    is the same for all lanes of a vector."""
 
     free: frozenset[Node]
     arithmetic: float = 0.0
+    rare: float = 0.0
     paired: float = 0.0
     single: float = 0.0
     accesses: list[Access] = field(default_factory=list)
@@ -324,7 +326,7 @@ class Term:
     @property
     def instructions(self) -> float:
         """About how many it is."""
-        return self.arithmetic + len(self.accesses)
+        return self.arithmetic + self.rare + len(self.accesses)
 
     def division_units(self, vector: Node | None, lanes: int) -> float:
         """Index divisions: few where all lanes of a vector have the same or a known quotient."""

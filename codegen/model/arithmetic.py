@@ -27,10 +27,20 @@ WIDEST = max(d.itemsize for d in dt.ALL)
 def units(node: Node, target: Target, lane_bytes: int = WIDEST) -> float:
     """Of an elementwise op, or of a LOAD beside its access, where its operands are there: of a
     vector whose lanes have so many bytes. An op on wider elements takes several vectors."""
+    return _parts(node, target, lane_bytes)[0]
+
+
+def rare_units(node: Node, target: Target, lane_bytes: int) -> float:
+    """Of what else there is of it, which is computed where a RARELY asks for it."""
+    return _parts(node, target, lane_bytes)[1] if node.op in DECOMPOSED else 0.0
+
+
+def _parts(node: Node, target: Target, lane_bytes: int) -> tuple[float, float]:
+    """Units of what is always computed, and of what rarely is."""
     if any(s.dtype is dt.INDEX for s in node.src) and node.op is not Op.LOAD:
-        return _own(node)
+        return _own(node), 0.0
     if node.op not in DECOMPOSED and not any(n.dtype.is_narrow for n in (node, *node.src)):
-        return _own(node) * _vectors(node, lane_bytes) if node.op in ELEMENTWISE else 0.0
+        return (_own(node) * _vectors(node, lane_bytes) if node.op in ELEMENTWISE else 0.0), 0.0
     if node.op is Op.LOAD:
         return _made(_operand(0, node), (), target, lane_bytes)
     operands = tuple(s if s.op is Op.CONST else _operand(i, s) for i, s in enumerate(node.src))
@@ -38,11 +48,16 @@ def units(node: Node, target: Target, lane_bytes: int = WIDEST) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _made(node: Node, operands: tuple[Node, ...], target: Target, lane_bytes: int) -> float:
-    """Of the instructions that a value takes where `operands` are there."""
-    there = set(_decomposed(operands, target))
-    return sum((_own(n) - _is_fused(n, target)) * _vectors(n, lane_bytes)
-               for n in _decomposed((node,), target) if n.op in ELEMENTWISE and n not in there)
+def _made(node: Node, operands: tuple[Node, ...], target: Target,
+          lane_bytes: int) -> tuple[float, float]:
+    """Of the instructions that a value takes where `operands` are there, and of the rare ones."""
+    there, made = set(toposort(_decomposed(operands, target))), _decomposed((node,), target)
+    usual = {n: (_own(n) - _is_fused(n, target)) * _vectors(n, lane_bytes)
+             for n in toposort(made, lambda n: n.src[::2] if n.op is Op.RARELY else n.src)
+             if n.op in ELEMENTWISE and n not in there}
+    rare = sum(_vectors(n, lane_bytes) for n in toposort(made)
+               if n.op in ELEMENTWISE and n not in there and n not in usual)
+    return sum(usual.values()), rare
 
 
 def _vectors(node: Node, lane_bytes: int) -> float:
@@ -52,11 +67,9 @@ def _vectors(node: Node, lane_bytes: int) -> float:
 
 
 def _decomposed(values: Iterable[Node], target: Target) -> list[Node]:
-    """All nodes that values become, but for what is rarely computed; those of narrow floats as the
-    float32 that they are."""
+    """What values become, those of narrow floats as the float32 that they are."""
     wide = [cast(v, dt.float32) if v.dtype.is_narrow else v for v in values]
-    return toposort(decompose([_store(v) for v in wide], target),
-                    lambda n: n.src[::2] if n.op is Op.RARELY else n.src)
+    return decompose([_store(v) for v in wide], target)
 
 
 def _store(value: Node) -> Node:

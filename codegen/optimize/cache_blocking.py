@@ -145,7 +145,8 @@ def _in_first_cache(model: Model, choice: Decisions) -> int:
 def _runs(model: Model, choice: Decisions, own: Sequence[Node]) -> int:
     """So many blocks are the runs that a long sum is cut into anyway, or shorter ones: what one
     register tile after the other reads of these stays in the first cache, which all that one of
-    them reads would fill. 1 where it would not, or where sums would take much memory."""
+    them reads would fill. 1 where it would not, or where sums would take much memory. At most
+    LONGEST, as each adds to what those before have."""
     copies, (_, body), _ = model.loops(choice)
     run, extent, room = run_of(own), int(own[0].arg.extent), model.target.l1_bytes
     inside, outputs = math.prod(r.arg.extent for r in own[1:]), body.body.chain[:-len(own)]
@@ -155,7 +156,8 @@ def _runs(model: Model, choice: Decisions, own: Sequence[Node]) -> int:
             or not any(is_kept(o.free, outputs) for o in operands(model)) \
             or model.cycles(choice) < LEAST_LONG:
         return 1
-    fitting = [n for n in range(1, run + 1) if extent % n == 0 and n * inside >= LEAST]
+    fitting = [n for n in range(-(-extent // LONGEST), run + 1)
+               if extent % n == 0 and n * inside >= LEAST]
     run = max((n for n in fitting if step * n <= RUN_TILE * room), default=min(fitting, default=0))
     return extent // run if run else 1
 

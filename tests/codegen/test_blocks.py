@@ -101,6 +101,7 @@ def test_a_long_sum_of_windows_is_in_blocks_that_the_first_cache_keeps() -> None
     assert "block" not in decided(convolved(1024, 7))  # few results read the same weights
     assert "block" not in decided(convolved(64, 56, 8))  # 64 products of one channel
     assert "block" not in decided(convolved(64, 700))  # sums would take 125 MB
+    assert "block(r0.5:16)" in decided(convolved(8192, 12))  # of 8 they would be 1024 in a row
 
 
 def test_windows_in_blocks_give_the_sum() -> None:

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from cross_kernels import kernels_of
 
 import lazyten as lt
 from lazyten.codegen.instructions.instructions import (
@@ -18,6 +19,10 @@ from lazyten.codegen.instructions.instructions import (
     Splat,
     Value,
 )
+from lazyten.codegen.loops.lower import lower
+from lazyten.codegen.loops.ranges import merge_ranges
+from lazyten.codegen.model.arithmetic import rare_units, units
+from lazyten.codegen.optimize.optimize import decide
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.render.rarely import seldom, users_of
 from lazyten.codegen.targets.target import AVX2, Target
@@ -68,6 +73,17 @@ def test_only_the_usual_reduction_stands_before_the_branch_of_c() -> None:
     c = Target("c", 4, 16, language="c", most_lanes=1)
     before, rare, after = re.split(r"if \(x\d+\) \{|\n {4,}\}", text(c), maxsplit=2)
     assert [part.count("mulacc(") for part in (before, rare, after)] == [0, 7, 6]
+
+
+def test_what_is_rare_takes_no_time_but_to_compile() -> None:
+    x = make(Op.BUFFER, dt.float32, (), Slot(1, 1 << 17))
+    sine, power = elementwise(Op.SIN, x), elementwise(Op.EXP2, x)
+    assert rare_units(sine, AVX2, 4) > units(sine, AVX2, 4) > 0.0
+    assert rare_units(power, AVX2, 4) == 0.0
+    z = lt.rand(16384).realize()
+    total, = kernels_of((z.sin() * (z + 1).sin() * (z + 2).cos()).sum())
+    # four accumulators would save little, and take LLVM twice as long
+    assert str(decide(merge_ranges(lower(total)), AVX2)) == "unroll(r0.0:2) vector(r0.0:8)"
 
 
 # ---- which instructions --------------------------------------------------------------------------
