@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -83,10 +84,11 @@ def test_no_grad_does_not_end_forward_mode(function: Any, way: Any) -> None:
     np.testing.assert_allclose(way(function), CASES[function], rtol=1e-6)
 
 
+@pytest.mark.parametrize("inner", [nullcontext, lt.no_grad, lambda: lt.set_grad_enabled(False)])
 @pytest.mark.parametrize("way", [by_jvp, by_linearize, by_jacobian])
-def test_inference_mode_and_detach_do(way: Any) -> None:
+def test_inference_mode_and_detach_do(way: Any, inner: Any) -> None:
     def inferred(x: lt.Tensor) -> lt.Tensor:
-        with lt.inference_mode():
+        with lt.inference_mode(), inner():
             y = x * x
         return y + x
     np.testing.assert_allclose(way(inferred), t)
