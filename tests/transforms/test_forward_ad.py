@@ -97,6 +97,19 @@ def test_inference_mode_and_detach_do(way: Any, inner: Any) -> None:
         assert ad.unpack_dual(ad.make_dual(X, T).detach()).tangent is None
 
 
+def test_gradients_pass_by_what_is_written_where_only_tangents_are_recorded() -> None:
+    def function(x: lt.Tensor) -> lt.Tensor:
+        square = x * x
+        with lt.no_grad():
+            square.mul_(x)
+        return square.sum()
+    gradient, slope = lt.func.jvp(lt.func.grad(function), (X,), (T,))
+    near(gradient, 2 * x)
+    near(slope, 2 * t)
+    near(lt.func.jvp(function, (X,), (T,))[1], (3 * x * x * t).sum())
+    near(lt.func.grad(lambda x: lt.func.jvp(function, (x,), (T,))[1])(X), 2 * t)
+
+
 def test_no_gradient_flows_where_only_tangents_do() -> None:
     def function(x: lt.Tensor) -> lt.Tensor:
         with lt.no_grad():
