@@ -338,7 +338,8 @@ def test_functions_of_any_number_of_tensors_are_nodes(function: Any) -> None:
 
 
 @pytest.mark.parametrize("given", [
-    lambda x, y: ("ij,jk", [x, y]), lambda x, y: ("ij,jk", x, y), lambda x, y: (x, [0, 1], y, [1, 2])])
+    lambda x, y: ("ij,jk", [x, y]), lambda x, y: ("ij,jk", x, y),
+    lambda x, y: (x, [0, 1], y, [1, 2])])
 def test_einsum_is_a_node_of_its_operands_one_by_one(given: Any) -> None:
     traced = fx.symbolic_trace(lambda x, y: lt.einsum(*given(x, y)))
     node = next(node for node in traced.graph.nodes if node.op == "call_function")
