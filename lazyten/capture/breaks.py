@@ -160,7 +160,7 @@ def _take_over(real: Storage, storage: Storage, now: _State, before: Before) -> 
         real.companions = now.companions
     real.was_freed, real.keeps_graph = now.was_freed, now.keeps_graph
     if now.leaf_id is None:
-        real.leaf_id = None
+        real.cease_to_be_leaf()
     if storage is not real:  # somebody may be about to read it
         storage._node, storage.keeps_graph = real._node, real.keeps_graph
         storage.leaf_id, storage.was_freed = real.leaf_id, real.was_freed

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from lazyten.diagnostics.explanation import explain_storages
@@ -12,7 +13,7 @@ from lazyten.frontend.core.forms import handles_of, in_floats, or_by_form
 from lazyten.frontend.core.keywords import also_named, making
 from lazyten.frontend.core.mixed_precision import LOW, casting
 from lazyten.frontend.core.operands import on_one_device
-from lazyten.frontend.core.overriding import overridable
+from lazyten.frontend.core.overriding import offered, overridable
 from lazyten.frontend.recorded.lookup import recorded
 from lazyten.frontend.tensor import DTypeLike, Tensor
 from lazyten.ir import dtype as dt
@@ -291,16 +292,27 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
 
 
+def _one_by_one(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function of an equation and of operands, however these are given: those who take it over
+    get them one by one, as PyTorch's are."""
+    @wraps(function)
+    def called(equation: Any, *operands: Any) -> Tensor:
+        if not isinstance(equation, str):
+            equation, operands = products.equation_of((equation, *operands))
+        elif len(operands) == 1 and isinstance(operands[0], list | tuple):
+            operands = tuple(operands[0])
+        return function(equation, *operands)
+    return offered(called, function)
+
+
+@_one_by_one
 @recorded
 @casting(LOW)
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """The sum of products that an equation says, such as 'bij,bjk->bik'; of one tensor its sum, in
     the type of a sum, or, if it only moves axes or takes a diagonal, a view. Without an equation,
     numbers of axes follow each tensor, and those of the result: x, [0, 1], y, [1, 2], [0, 2]."""
-    if not isinstance(equation, str):
-        equation, operands = products.equation_of((equation, *operands))
-    one = len(operands) == 1 and isinstance(operands[0], list | tuple)
-    tensors = _tensors(list(operands[0] if one else operands), "einsum")
+    tensors = _tensors(operands, "einsum")
     for t in tensors[1:]:
         tensors[0]._operand(t, "einsum")
     moves = products.rearrangement(equation, tensors[0].node) if len(tensors) == 1 else None

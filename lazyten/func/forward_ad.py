@@ -93,7 +93,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     """A tensor of the values of `tensor`, in memory of its own, that carries this tangent, alike in
     shape, type and device.
 
-    It requires gradients, as long as the level lasts, as all that is computed from it does:
+    It requires gradients, as all that is computed from it does, which lead nowhere else:
     unpack_dual gives values that do so only if `tensor` did. Raises StateError outside of
     dual_level, and errors for tensors that have no tangents and tangents that do not fit.
     """

@@ -258,6 +258,10 @@ class CalledModule(RefusedModule):
     def __call__(self, *args: Any, **options: Any) -> Any:
         return self.__wrapped__(*args, **options)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A function is pickled, and copied, by its name."""
+        return import_module, (self.__name__,)
+
 
 class LaterMethod:
     """A method that is loaded when it is first asked for, and is in this one's place then."""

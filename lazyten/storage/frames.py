@@ -376,7 +376,8 @@ class Frame:
                 rules.append(rule)
             else:
                 sources = tuple([known[s] for s in node.src])
-                known[node] = rebuild(node, sources) if node.op is not Op.LEAF else \
+                known[node] = self._own_real(node, rebuild(node, sources)) \
+                    if node.op is not Op.LEAF else \
                     make(Op.LEAF, node.dtype, sources, self.leaf_id(node.arg), node.place)
             self.lifted[known[node]] = node
             self._watch(node, elsewhere)
@@ -386,6 +387,13 @@ class Frame:
                 remember(self.device, known[node], self.realized[node])
         for rule in rules:
             rule.leave(self)
+
+    def _own_real(self, template: Node, node: Node) -> Node:
+        """A template's graph over real memory, or one like it where another template has this: what
+        gradients of one tensor's value do, those of the other's do not."""
+        if not node.differentiable or self.lifted.get(node, template) is template:
+            return node
+        return apart(node, lambda n: self.lifted.get(n, template) is not template)
 
     def _tell(self, template: Node) -> None:
         """Let the frame that has a copy of a template have its graph over real memory, too."""

@@ -15,7 +15,8 @@ from threading import local
 from lazyten.ir.movement import Shape
 from lazyten.ir.node import Node, make
 from lazyten.ir.ops import Op
-from lazyten.operators.math.gradients import forward_only
+from lazyten.operators.math import gradients
+from lazyten.operators.math.gradients import forward_only, forward_over
 from lazyten.support.errors import TransformError
 from lazyten.support.grad_mode import stops_tangents
 from lazyten.support.location import user_location
@@ -69,6 +70,12 @@ def without_gradient(node: Node) -> Node:
     """`node`, through which no gradient flows, and tangents do where they pass."""
     return forward_only(node) if _stack.levels and node.dtype.is_float and tangents_pass() else \
         make(Op.DETACH, node.dtype, (node,))
+
+
+def written_over(old: Node, value: Node, by_itself: bool) -> Node:
+    """`value`, written in place of `old` without gradients: those that passed it by still do, and
+    so do tangents, unless it is written by the tensor itself where they pass."""
+    return (forward_over if by_itself and tangents_pass() else gradients.written_over)(old, value)
 
 
 @contextmanager

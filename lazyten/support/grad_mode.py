@@ -12,8 +12,8 @@ R = TypeVar("R")
 
 
 class _Mode(threading.local):
-    enabled: bool | None = True
-    """None where tangents of forward mode are not recorded either."""
+    enabled = True
+    stops_tangents = False
 
 
 _mode = _Mode()
@@ -21,27 +21,30 @@ _mode = _Mode()
 
 def is_grad_enabled() -> bool:
     """Whether results remember how to compute gradients, in this thread."""
-    return bool(_mode.enabled)
+    return _mode.enabled
 
 
 def stops_tangents() -> bool:
     """Whether forward mode ends here, too, in this thread."""
-    return _mode.enabled is None
+    return _mode.stops_tangents
 
 
 class _GradMode:
-    """Within this block, or within the function it decorates, record for gradients or not."""
+    """Within this block, or within the function it decorates, record for gradients or not.
+    stops_tangents: whether forward mode ends there; None: as it was."""
 
-    def __init__(self, enabled: bool | None) -> None:
-        self.enabled = enabled
-        self._before: list[bool | None] = []
+    def __init__(self, enabled: bool, stops_tangents: bool | None = None) -> None:
+        self.enabled, self.stops_tangents = enabled, stops_tangents
+        self._before: list[tuple[bool, bool]] = []
 
     def __enter__(self) -> None:
-        self._before.append(_mode.enabled)
+        self._before.append((_mode.enabled, _mode.stops_tangents))
         _mode.enabled = self.enabled
+        if self.stops_tangents is not None:
+            _mode.stops_tangents = self.stops_tangents
 
     def __exit__(self, *exc: object) -> None:
-        _mode.enabled = self._before.pop()
+        _mode.enabled, _mode.stops_tangents = self._before.pop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         if inspect.isgeneratorfunction(function):
@@ -49,7 +52,7 @@ class _GradMode:
 
         @functools.wraps(function)
         def inside(*args: P.args, **kwargs: P.kwargs) -> R:
-            with _GradMode(self.enabled):
+            with _GradMode(self.enabled, self.stops_tangents):
                 return function(*args, **kwargs)
         return inside
 
@@ -62,7 +65,7 @@ class _GradMode:
             given: Any = None
             while True:
                 try:
-                    with _GradMode(self.enabled):
+                    with _GradMode(self.enabled, self.stops_tangents):
                         value = advance(given)
                 except StopIteration as end:
                     return end.value
@@ -105,14 +108,14 @@ def of_backward(create_graph: bool) -> _GradMode:
 
 
 class inference_mode(_GradMode):
-    """no_grad(), in which tangents of forward mode are not recorded either; also as
-    @inference_mode; inference_mode(False) changes nothing."""
+    """no_grad(), in which tangents of forward mode are not recorded either, nor inside a no_grad()
+    within it; also as @inference_mode. inference_mode(False) ends it, and no_grad() as well."""
 
     def __new__(cls, mode: Any = True) -> Any:
         return cls()(mode) if callable(mode) else super().__new__(cls)
 
     def __init__(self, mode: bool = True) -> None:
-        super().__init__(None if mode else _mode.enabled)
+        super().__init__(not mode, bool(mode))
 
 
 class set_grad_enabled(_GradMode):
@@ -126,7 +129,7 @@ class set_grad_enabled(_GradMode):
 
     def __enter__(self) -> None:
         super().__enter__()
-        self._before[-1] = self._outside
+        self._before[-1] = self._outside, self._before[-1][1]
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         _mode.enabled = self._outside

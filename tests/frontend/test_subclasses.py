@@ -85,6 +85,19 @@ class Diagonal:
         return args[0].value if func is lt.mean else NotImplemented
 
 
+@pytest.mark.parametrize("function", [
+    lt.broadcast_tensors, lt.meshgrid, lt.block_diag, lt.cartesian_prod, lt.atleast_1d,
+    lt.atleast_2d, lt.atleast_3d, lt.chain_matmul], ids=lambda f: f.__name__)
+def test_a_class_that_nobody_knows_takes_functions_of_several_tensors_over(function: Any) -> None:
+    class Taker:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+                               ) -> Any:
+            return func, types, len(args)
+
+    assert function(Taker(), lt.ones(2, 2)) == (function, {Taker}, 2)
+
+
 def test_a_class_that_is_no_tensor_takes_functions_over() -> None:
     assert lt.mean(Diagonal(3.0)) == lt.mean(Diagonal(3.0)) == 3.0  # pyright: ignore
     for x in (lt.ones(2), Diagonal(2.0)):

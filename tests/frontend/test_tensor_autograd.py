@@ -575,3 +575,7 @@ def test_hooks_of_a_leaf_stay_while_it_is_frozen() -> None:
     w.requires_grad_(False).requires_grad_(True)
     (w * 3).sum().backward()
     assert told == [[30.0, 30.0]]
+    lt.jit(lambda x: x.requires_grad_(False).sum())(w)  # which then runs as Python
+    assert not w.requires_grad
+    (w.requires_grad_(True) * 3).sum().backward()
+    assert told == [[30.0, 30.0], [60.0, 60.0]]

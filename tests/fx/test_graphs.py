@@ -9,6 +9,7 @@ from functools import wraps
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
 from torch_if_there import torch
 
@@ -334,3 +335,15 @@ def test_functions_of_any_number_of_tensors_are_nodes(function: Any) -> None:
     assert function in nodes
     x, y = lt.rand(2, 2), lt.rand(2, 2)
     assert (traced(x, y) == call(function, x, y)).all()
+
+
+@pytest.mark.parametrize("given", [
+    lambda x, y: ("ij,jk", [x, y]), lambda x, y: ("ij,jk", x, y),
+    lambda x, y: (x, [0, 1], y, [1, 2])])
+def test_einsum_is_a_node_of_its_operands_one_by_one(given: Any) -> None:
+    traced = fx.symbolic_trace(lambda x, y: lt.einsum(*given(x, y)))
+    node = next(node for node in traced.graph.nodes if node.op == "call_function")
+    assert node.target is lt.einsum
+    assert [type(x) for x in node.args] == [str, fx.Node, fx.Node]
+    x, y = lt.rand(2, 3), lt.rand(3, 2)
+    np.testing.assert_allclose(traced(x, y).numpy(), x.numpy() @ y.numpy(), rtol=1e-5)

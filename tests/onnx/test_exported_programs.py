@@ -1,7 +1,9 @@
 """`lt.export.export`: modules as programs that are called, saved and loaded (torch.export)."""
 from __future__ import annotations
 
+import copy
 import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,7 @@ def test_a_program_has_the_weights_that_the_module_had() -> None:
 def test_lt_export_is_still_the_function() -> None:
     import lazyten.export  # type: ignore[import-not-found]
     assert lt.export is lazyten.export and callable(lt.export)
+    assert pickle.loads(pickle.dumps(lt.export)) is copy.deepcopy(lt.export) is lt.export
     with pytest.raises(NotImplementedError, match=r"fx\.symbolic_trace"):
         lt.export.register_dataclass(Net)
 

@@ -276,8 +276,10 @@ def test_modes_switch_recording_as_torch_does() -> None:
         assert not decorated()
         with m.inference_mode():
             assert not (m.ones(2, requires_grad=True) * 2).requires_grad
-        with m.no_grad(), m.inference_mode(False), m.enable_grad():
-            assert m.is_grad_enabled()
+        for without in (m.no_grad, m.inference_mode):
+            with without(), m.inference_mode(False):
+                assert m.is_grad_enabled()
+                assert (m.ones(2, requires_grad=True) * 2).requires_grad
 
 
 # ---- anomalies -----------------------------------------------------------------------------------

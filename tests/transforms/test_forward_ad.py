@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -83,16 +84,30 @@ def test_no_grad_does_not_end_forward_mode(function: Any, way: Any) -> None:
     np.testing.assert_allclose(way(function), CASES[function], rtol=1e-6)
 
 
+@pytest.mark.parametrize("inner", [nullcontext, lt.no_grad, lambda: lt.set_grad_enabled(False)])
 @pytest.mark.parametrize("way", [by_jvp, by_linearize, by_jacobian])
-def test_inference_mode_and_detach_do(way: Any) -> None:
+def test_inference_mode_and_detach_do(way: Any, inner: Any) -> None:
     def inferred(x: lt.Tensor) -> lt.Tensor:
-        with lt.inference_mode():
+        with lt.inference_mode(), inner():
             y = x * x
         return y + x
     np.testing.assert_allclose(way(inferred), t)
     np.testing.assert_allclose(way(lambda x: x.detach() * x), x * t)
     with lt.no_grad(), ad.dual_level():
         assert ad.unpack_dual(ad.make_dual(X, T).detach()).tangent is None
+
+
+def test_gradients_pass_by_what_is_written_where_only_tangents_are_recorded() -> None:
+    def function(x: lt.Tensor) -> lt.Tensor:
+        square = x * x
+        with lt.no_grad():
+            square.mul_(x)
+        return square.sum()
+    gradient, slope = lt.func.jvp(lt.func.grad(function), (X,), (T,))
+    near(gradient, 2 * x)
+    near(slope, 2 * t)
+    near(lt.func.jvp(function, (X,), (T,))[1], (3 * x * x * t).sum())
+    near(lt.func.grad(lambda x: lt.func.jvp(function, (x,), (T,))[1])(X), 2 * t)
 
 
 def test_no_gradient_flows_where_only_tangents_do() -> None:

@@ -15,7 +15,7 @@ from threading import local
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from lazyten.support.errors import ForeignOperandError
+from lazyten.support.errors import ForeignOperandError, LazytenError
 from lazyten.support.location import is_our_class
 
 P = ParamSpec("P")
@@ -101,7 +101,14 @@ def overridable(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def asking(*args: P.args, **kwargs: P.kwargs) -> R:
         taken = taken_over(asking, args, kwargs) if takers else NOT_TAKEN
-        return function(*args, **kwargs) if taken is NOT_TAKEN else cast(R, taken)
+        if taken is not NOT_TAKEN:
+            return cast(R, taken)
+        try:
+            return function(*args, **kwargs)
+        except LazytenError:
+            if not meet(args, kwargs):
+                raise
+        return asking(*args, **kwargs)
     return asking
 
 

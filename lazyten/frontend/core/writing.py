@@ -16,7 +16,7 @@ from lazyten.ir.ops import MOVEMENT, Op
 from lazyten.operators.arrays.strided import written_through
 from lazyten.operators.math import elementwise as ew
 from lazyten.operators.math import shapes
-from lazyten.operators.math.gradients import flat_in, freed, written_over
+from lazyten.operators.math.gradients import flat_in, freed
 from lazyten.storage import history, levels, tracing
 from lazyten.support.errors import DTypeError, GradientError, ShapeError
 from lazyten.support.grad_mode import is_grad_enabled
@@ -47,7 +47,7 @@ class Writing(Operands[Tensor]):
         old = freed(storage.value) if storage.was_freed and requires_grad else storage.value
         value = self._written(old, value, replaces and requires_grad)
         if storage.keeps_graph and not requires_grad:  # what gradients passed by, they still do
-            value = written_over(old, value)
+            value = levels.written_over(old, value, not self._detached)
         keeps_graph = requires_grad or storage.keeps_graph
         if storage.shared is not None:
             value = _realization.computed(value, storage.device, keeps_graph)
@@ -89,11 +89,10 @@ class Writing(Operands[Tensor]):
                              f"tensor")
         tensors: list[Handle[Any]] = [self, *others]
         flows = [t._keeps_graph for t in tensors if t.requires_grad]
-        requires = any(flows) and (tracked or self._storage.leaf_id is None
-                                   and self._keeps_graph and levels.tangents_pass())
+        requires = tracked and any(flows)
         replaces = replaces or not value.dtype.is_float  # no gradient flows through it
         value = cast(value, self.dtype)
-        if flows and not (requires and tracked):
+        if flows and not requires:
             value = levels.without_gradient(value)
         self._write(value, requires, replaces)
         if flows and tracked and self._lineage is None and not self._storage.keeps_graph:

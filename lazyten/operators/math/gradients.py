@@ -93,11 +93,35 @@ class _ForwardOnly:
 _FORWARD_ONLY = _ForwardOnly()
 
 
+def forward_over(old: Node, value: Node) -> Node:
+    """`value`, written in place of `old` where tangents are recorded and no gradients: the tangent
+    is that of what was written, and gradients pass it by, to `old`."""
+    return with_gradient(make(Op.DETACH, value.dtype, (value,)), (old, value), _FORWARD_OVER)
+
+
+@dataclass(frozen=True, slots=True)
+class _ForwardOver:
+    """The rule of that; a tangent is written in place of the one before in the same way."""
+
+    def __call__(self, g: Node, node: Node) -> tuple[Node, None]:
+        return g, None
+
+    def pushed_forward(self, tangents: Sequence[Node | None], node: Node) -> Node | None:
+        """The tangent of the value, over that of what was there."""
+        old, value = tangents
+        if old is None or value is None:
+            return None if value is None else forward_only(value)
+        return forward_over(old, value)
+
+
+_FORWARD_OVER = _ForwardOver()
+
+
 def before_writes(value: Node) -> Node:
     """The value that gradients of `value` are passed on to: the one that was there before it was
     written over, as often as that was done. What asks for the gradients of a tensor's value asks
     for those of this one, which are also those of what read it before."""
-    while value.op is Op.CUSTOM_GRADIENT and value.arg is _passed_by:
+    while value.op is Op.CUSTOM_GRADIENT and value.arg in (_passed_by, _FORWARD_OVER):
         value = value.src[1]
     return value
 

@@ -282,6 +282,21 @@ def test_two_tensors_of_one_value_are_not_taken_for_one() -> None:
         assert b.tolist() == [3, 3, 3]
 
 
+def test_hooks_of_a_value_from_another_frame_are_its_own() -> None:
+    called: list[lt.Tensor] = []
+    x, w = [lt.tensor([1., 2.], requires_grad=True) for _ in range(2)]
+    first = x * w
+    both = first * 2
+    assert (both.detach() * 2).sum().item() == 20
+    second = x * w  # in a frame that gets to know the first one later
+    first.register_hook(called.append)
+    first.retain_grad()
+    second.sum().backward(retain_graph=True)
+    assert not called and first.grad is None
+    both.sum().backward()
+    assert [g.tolist() for g in called] == [[2, 2]]
+
+
 def test_a_line_that_fails_is_named_though_the_same_was_done_elsewhere() -> None:
     x = lt.tensor([1.0, 2.0, 3.0])
     for _ in range(3):
