@@ -17,6 +17,7 @@ from lazyten.distributed import link, state
 from lazyten.distributed.functional import together
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
+from lazyten.frontend.functions import realize
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.nn.parallel.comm_hooks import GradBucket, Hook, means_by
@@ -138,7 +139,9 @@ class DistributedDataParallel(Module):
                                 f"{', '.join(unused)}, and other ranks may wait for it; leave it "
                                 f"out of the loss by requires_grad_(False), or give "
                                 f"find_unused_parameters=True")
-        for bucket, means in self._sum_up():
+        found = self._sum_up()
+        realize(*(mean for _, means in found for mean in means))  # what reads them is looked up
+        for bucket, means in found:
             for p, mean in zip(bucket, means, strict=True):
                 with no_grad():
                     gradient = p.new_zeros(p.shape) if p.grad is None else p.grad
@@ -162,7 +165,7 @@ class DistributedDataParallel(Module):
             return means_by(*self._hook, GradBucket(number, is_last, bucket, gradients))
         wide = [g.float() if g.dtype.is_half else g for g in gradients]
         count = self.process_group.size if self._join is None else self._join.count
-        return [total / count for total in together("all_reduce", wide, self.process_group)]
+        return together("all_reduce", wide, self.process_group, divisor=count)
 
     def _bucket_bytes(self, given: float | None) -> tuple[float, float]:
         """Bytes of gradients that travel together: of the first bucket, and of others."""
