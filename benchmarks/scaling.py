@@ -26,7 +26,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from os import environ, sched_getaffinity
 from pathlib import Path
 from typing import Any
@@ -34,16 +33,13 @@ from typing import Any
 import numpy as np
 
 import lazyten as lt
-from benchmarks.distributed import COLLECTIVES, learner, microseconds, pair
-from benchmarks.nets import gpt, lenet
+from benchmarks.distributed import COLLECTIVES, NETS, learner, microseconds, pair
 from lazyten import distributed as dist
 from lazyten import nn
+from lazyten.distributed.link import LONG, SHORT, Link
 
-NETS: dict[str, Callable[[Any], Any]] = {"LeNet": lenet, "GPT": partial(gpt, depth=2)}
 BATCHES = {"LeNet": (8, 16, 32), "GPT": (2, 4, 8)}
 """Examples a rank; the last is what ranks have in the prediction."""
-SHORT, LONG = 1, 1_000_000
-"""Numbers of the two all_reduces that latency and bandwidth are of."""
 RANKS = tuple(2 ** i for i in range(13))
 
 
@@ -62,9 +58,10 @@ class Network:
         """Of microseconds of two ranks' all_reduces, a short and a long one: by mpi4py, and by
         lazyten."""
         short, long = (x * 1e-6 for x in raw)
+        line = Link.of(short, long)
         more, most = (max(y * 1e-6 - x, 0.0) for x, y in zip((short, long), own, strict=True))
         nbytes = 4 * (LONG - SHORT)
-        return cls(short / 2, nbytes / max(long - short, 1e-9), more, max(most - more, 0) / nbytes)
+        return cls(line.latency / 2, line.bandwidth, more, max(most - more, 0) / nbytes)
 
     def seconds(self, ranks: int, nbytes: int, buckets: int) -> float:
         """What averaging so many bytes in so many buckets takes."""
@@ -204,7 +201,7 @@ def main() -> None:
                       network.added, network.added_a_byte)
     works = {name: {several: Work.of(
         BATCHES[name], [us * 1e-6 for us in points[1 + several]["apart"][name]],
-        *points[1]["gradients"][name]) for several in (False, True)} for name in NETS}
+        *points[2]["gradients"][name]) for several in (False, True)} for name in NETS}
     cores = len(sched_getaffinity(0))
     print("\n".join(_table(points, works, network, cores)))
     if given.plot:

@@ -13,6 +13,8 @@ Files, in reading order:
   needed.
 - group.py: `Group`: ranks that do collectives together, and how each kind of collective is carried
   out.
+- link.py: `Link`: what collectives of a group cost, measured, and the size of buckets that follows
+  from it.
 - state.py: Whether this process has joined a job, and its groups: `init`, `rank`, `size`,
   `new_group`.
 - device_mesh.py: `DeviceMesh`: the ranks of a job as a grid, with a group for each line of it.

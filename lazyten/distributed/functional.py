@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce as reduce_by
+from itertools import accumulate
 
 from lazyten.distributed.group import NOT_IN, Group
 from lazyten.distributed.state import group_of
@@ -17,7 +18,7 @@ from lazyten.frontend.tensor import Tensor
 from lazyten.ir import dtype as dt
 from lazyten.ir.collective import REDUCTIONS, Collective, collective
 from lazyten.ir.dtype import DType
-from lazyten.ir.node import Node, cast, const, make, reshape
+from lazyten.ir.node import Node, cast, const, make, move, reshape
 from lazyten.ir.ops import Op
 from lazyten.operators.math.shapes import sized_axis
 from lazyten.storage import levels, tracing
@@ -158,16 +159,25 @@ def to_each(input: Tensor, received: Sequence[int] | None, sent: Sequence[int] |
                             [length // size] * size if received is None else received, found)
 
 
-def together(kind: str, tensors: Sequence[Tensor], group: Group, root: int = 0) -> list[Tensor]:
+def together(kind: str, tensors: Sequence[Tensor], group: Group, root: int = 0, divisor: int = 1
+             ) -> list[Tensor]:
     """The sums ('all_reduce') of tensors of one type, or those of rank `root` ('broadcast'), by a
-    single collective of more than one rank. No gradient flows through it."""
+    single collective of more than one rank; each divided by a number. No gradient flows through
+    it."""
     reduction, ranks = ("sum", ()) if kind == "all_reduce" else ("", (root,))
     first = tensors[0].detach()
     sources = [t.detach().node for t in tensors]
     node = _node(kind, sources, first, group, ranks, reduction)
-    flat = _noted(Tensor._result(make(Op.DETACH, node.dtype, (node,)), first))
-    parts = flat.reshape(-1).split([t.numel() for t in tensors])
-    return [part.reshape(t.shape) for part, t in zip(parts, tensors, strict=True)]
+    flat = _noted(Tensor._result(make(Op.DETACH, node.dtype, (node,)), first)).node
+    flat = reshape(flat, (sum(t.numel() for t in tensors),))
+    if divisor != 1:
+        flat = make(Op.DIV, flat.dtype, (flat, const(divisor, flat.dtype, flat.shape)))
+    # Nodes, and no operations of tensors: to look one up goes through all that it is made of, and
+    # a collective, which is new each time, is not found.
+    stops = accumulate(t.numel() for t in tensors)
+    return [Tensor._result(reshape(move(Op.SHRINK, flat, ((stop - t.numel(), stop),)), t.shape),
+                           first)
+            for t, stop in zip(tensors, stops, strict=True)]
 
 
 # ---- how -----------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_means_of_equal_gradients_train_as_they_do_alone(jitted: bool, bucket: f
 def test_accumulated_gradients_travel_once(jitted: bool) -> None:
     alone, group = _net(), Simulated(rank=0)
     ddp = nn.parallel.DistributedDataParallel(copy.deepcopy(alone), process_group=group,
-                                              broadcast_buffers=False)
+                                              broadcast_buffers=False, bucket_cap_mb=25)
     carry_out()  # of what it begins with
     group.log.clear()
     wanted = _train(alone, False, nullcontext)

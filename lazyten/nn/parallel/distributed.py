@@ -2,7 +2,8 @@
 
 Each rank has the module whole and a part of the batch. Once backward() has added to all parameters,
 the gradients are averaged over the ranks: those of a bucket, some MiB in the order in which they
-come, by one collective, which travels while kernels that need nothing of it run.
+come, by one collective, which travels while kernels that need nothing of it run. How many bytes
+that are follows from what collectives of the group cost (distributed/link.py).
 """
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from typing import Any
 from weakref import ref
 
 from lazyten.autodiff import hooks
-from lazyten.distributed import state
+from lazyten.distributed import link, state
 from lazyten.distributed.functional import together
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
+from lazyten.frontend.functions import realize
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.nn.parallel.comm_hooks import GradBucket, Hook, means_by
@@ -27,7 +29,7 @@ from lazyten.support.grad_mode import is_grad_enabled, no_grad
 
 MIB = 1 << 20
 FIRST = 1 * MIB
-"""Bytes of the first bucket: what comes first sets out early."""
+"""Bytes of the first bucket of a given size: what comes first sets out early."""
 
 
 class DistributedDataParallel(Module):
@@ -36,7 +38,11 @@ class DistributedDataParallel(Module):
     Parameters and buffers begin as those of the group's rank 0. broadcast_buffers: buffers, such as
     running statistics, become those of rank 0 again before each forward pass in training.
     find_unused_parameters: a parameter that a rank's loss does not depend on counts as a gradient
-    of zeros there, instead of an error. bucket_cap_mb: MiB of gradients that travel together.
+    of zeros there, instead of an error. bucket_cap_mb: MiB of gradients that travel together, the
+    first of them 1 at most; if left out, as much as is best by the latency and the bandwidth that
+    the group's ranks measure when the first such module is made (Link.bucket has the formula), the
+    same on all. Parameters come in the opposite of the order in which the module has them, which is
+    about that in which backward() comes to them.
     device_ids, output_device and the other options of PyTorch's change nothing here.
     """
 
@@ -52,7 +58,6 @@ class DistributedDataParallel(Module):
         self.output_device, self.dim = output_device, dim
         self.broadcast_buffers = broadcast_buffers
         self.find_unused_parameters = find_unused_parameters
-        self.bucket_bytes = (25.0 if bucket_cap_mb is None else bucket_cap_mb) * MIB
         self.require_backward_grad_sync = True
         self._hook: tuple[Any, Hook] | None = None
         self._join: Join | None = None
@@ -61,6 +66,7 @@ class DistributedDataParallel(Module):
             raise GradientError("DistributedDataParallel: no parameter of the module requires "
                                 "gradients, so there is nothing to do together; use it as it is")
         check_whole(module.parameters(), self.process_group, "DistributedDataParallel")
+        self.bucket_bytes = self._bucket_bytes(bucket_cap_mb)
         if self.process_group.size > 1:
             if init_sync:
                 become_as([*module.parameters(), *module.buffers()], self.process_group)
@@ -133,7 +139,9 @@ class DistributedDataParallel(Module):
                                 f"{', '.join(unused)}, and other ranks may wait for it; leave it "
                                 f"out of the loss by requires_grad_(False), or give "
                                 f"find_unused_parameters=True")
-        for bucket, means in self._sum_up():
+        found = self._sum_up()
+        realize(*(mean for _, means in found for mean in means))  # what reads them is looked up
+        for bucket, means in found:
             for p, mean in zip(bucket, means, strict=True):
                 with no_grad():
                     gradient = p.new_zeros(p.shape) if p.grad is None else p.grad
@@ -157,19 +165,33 @@ class DistributedDataParallel(Module):
             return means_by(*self._hook, GradBucket(number, is_last, bucket, gradients))
         wide = [g.float() if g.dtype.is_half else g for g in gradients]
         count = self.process_group.size if self._join is None else self._join.count
-        return [total / count for total in together("all_reduce", wide, self.process_group)]
+        return together("all_reduce", wide, self.process_group, divisor=count)
+
+    def _bucket_bytes(self, given: float | None) -> tuple[float, float]:
+        """Bytes of gradients that travel together: of the first bucket, and of others."""
+        if given is not None:
+            return min(FIRST, given * MIB), given * MIB
+        total = sum(_bytes(p) for _, p in self._trained)
+        if self.process_group.size == 1:
+            return total, total
+        chosen = link.measured(self.process_group, self._trained[0][1].device).bucket(total)
+        return chosen, chosen
 
     def _buckets(self) -> Iterator[list[Parameter]]:
         """The parameters in the order in which backward() comes to them, some at a time."""
         bucket: list[Parameter] = []
-        filled, limit = 0, min(FIRST, self.bucket_bytes)
+        filled, limit = 0, self.bucket_bytes[0]
         for _, p in reversed(self._trained):
             if bucket and (filled >= limit or type_of(p) != type_of(bucket[0])):
                 yield bucket
-                bucket, filled, limit = [], 0, self.bucket_bytes
+                bucket, filled, limit = [], 0, self.bucket_bytes[1]
             bucket.append(p)
-            filled += p.numel() * p.element_size()
+            filled += _bytes(p)
         yield bucket
+
+
+def _bytes(gradients_of: Parameter) -> int:
+    return gradients_of.numel() * gradients_of.element_size()
 
 
 def _ask(own: ref[DistributedDataParallel]) -> None:

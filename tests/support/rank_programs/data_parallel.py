@@ -8,6 +8,7 @@ import numpy as np
 import lazyten as lt
 from lazyten import distributed as dist
 from lazyten import nn
+from lazyten.distributed import link
 from lazyten.distributed.algorithms.ddp_comm_hooks import default_hooks
 from rank_programs.refusals import refuse
 
@@ -109,4 +110,26 @@ def strict_join() -> None:
     else:
         raise AssertionError("no error")
     dist.barrier()
+    print("done")
+
+
+def buckets() -> None:
+    """What is measured, and so the buckets, are the same on all ranks, and gradients the same as
+    in any others."""
+    dist.init(60)
+    slow = dist.new_group([0, dist.size() - 1])
+    for group, device in ((dist.init(), "cpu"), (slow, "cpu"),
+                          (dist.init(), "interpreter" if dist.rank() == 1 else "cpu"),
+                          (dist.init(), "cpu")):  # which one of them has measured, and one twice
+        if group.rank < 0:
+            continue
+        found = link.measured(group, device)
+        own = lt.tensor([found.latency, found.bandwidth, found.hidden], dtype=lt.float64)
+        rows = dist.functional.all_gather(own, group)
+        assert bool((rows == rows[0]).all()) and found.latency > 0, rows
+    wanted = _gradients(nn.parallel.DistributedDataParallel(_net(), bucket_cap_mb=1e-5))
+    ddp = nn.parallel.DistributedDataParallel(_net())
+    assert ddp.bucket_bytes[0] == ddp.bucket_bytes[1] > 0
+    for one, other in zip(_gradients(ddp), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
     print("done")
