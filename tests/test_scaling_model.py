@@ -11,7 +11,7 @@ NETWORK = Network.of((4.0, 4.0 + (LONG - 1) * 4 / 1e3), (54.0, 54.0 + (LONG - 1)
 
 def test_two_ranks_take_what_was_measured() -> None:
     assert NETWORK.latency == pytest.approx(2e-6) and NETWORK.bandwidth == pytest.approx(1e9)
-    assert NETWORK.seconds(2, 4 * LONG, 1) == pytest.approx(50e-6 + 4e-6 + 8e-3)
+    assert NETWORK.seconds(2, 4 * LONG, 1) == pytest.approx(50e-6 + 4e-6 + 8e-9 * LONG)
     assert NETWORK.seconds(1, 4 * LONG, 1) == 0
 
 
