@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazyten.frontend.arguments import takes_tensors
-from lazyten.frontend.core.forms import made_of_others
+from lazyten.frontend.core.forms import is_complex, made_of_others
 from lazyten.frontend.functions import cat
 from lazyten.frontend.limits import result_type
 from lazyten.frontend.tensor import Tensor
@@ -13,6 +13,11 @@ from lazyten.ir import dtype as dt
 from lazyten.operators.math import composites, shapes
 from lazyten.operators.math import elementwise as ew
 from lazyten.support.errors import ArgumentError, ShapeError
+
+
+def _exact(x: Tensor) -> Tensor:
+    """What differences and sums of are taken, without wrapping."""
+    return x if is_complex(x) else x._unary(composites.exact)
 
 
 def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tuple[Tensor, int]:
@@ -23,9 +28,9 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int, operation: str) -> tu
     n = y.shape[axis]
     if not n:  # whatever x is, as in PyTorch
         return y, axis
-    y, width = y._unary(composites.exact), dx
+    y, width = _exact(y), dx
     if x is not None:
-        width = x._unary(composites.exact).diff(dim=-1 if x.ndim == 1 else dim)
+        width = _exact(x).diff(dim=-1 if x.ndim == 1 else dim)
         if x.ndim == 1:
             if x.numel() != n:
                 raise ShapeError(f"{operation}: x has {x.numel()} elements, but y has {n} along "
@@ -52,7 +57,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1,
                          dim: int = -1) -> Tensor:
     """`trapezoid` up to each value but the first."""
     areas, axis = _areas(y, x, dx, dim, "cumulative_trapezoid")
-    return areas._unary(ew.as_float).cumsum(axis)
+    return (areas if is_complex(areas) else areas._unary(ew.as_float)).cumsum(axis)
 
 
 @takes_tensors
@@ -66,7 +71,7 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: int | Sequence[int] | N
     say where they are. (B. Fornberg, Math. Comp. 51, 1988.)
     """
     axes = shapes.axes(dim, input.ndim, "gradient")
-    input = input._unary(composites.exact)
+    input = _exact(input)
     if dim is not None and not isinstance(dim, int):
         axes = tuple(shapes.axis(a, input.ndim, "gradient") for a in dim)
     each = list(spacing) if isinstance(spacing, list | tuple) else [spacing] * len(axes)
@@ -114,4 +119,4 @@ def _gaps(y: Tensor, axis: int, spacing: Any, n: int) -> Tensor:
     if spacing.shape != (n,):
         raise ShapeError(f"gradient: spacing of shape {spacing.shape} for the {n} values of axis "
                          f"{axis}; give their places")
-    return spacing._unary(composites.exact).diff().reshape(line)
+    return _exact(spacing).diff().reshape(line)

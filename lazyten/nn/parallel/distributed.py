@@ -17,7 +17,6 @@ from lazyten.distributed import link, state
 from lazyten.distributed.functional import together
 from lazyten.distributed.group import Group
 from lazyten.distributed.in_place import become_as, type_of
-from lazyten.frontend.functions import realize
 from lazyten.frontend.tensor import Tensor
 from lazyten.nn.module import Module
 from lazyten.nn.parallel.comm_hooks import GradBucket, Hook, means_by
@@ -139,9 +138,7 @@ class DistributedDataParallel(Module):
                                 f"{', '.join(unused)}, and other ranks may wait for it; leave it "
                                 f"out of the loss by requires_grad_(False), or give "
                                 f"find_unused_parameters=True")
-        found = self._sum_up()
-        realize(*(mean for _, means in found for mean in means))  # what reads them is looked up
-        for bucket, means in found:
+        for bucket, means in self._sum_up():
             for p, mean in zip(bucket, means, strict=True):
                 with no_grad():
                     gradient = p.new_zeros(p.shape) if p.grad is None else p.grad
