@@ -74,6 +74,12 @@ def seldom(block: Block, users: Users) -> dict[Value, Branch]:
     return found
 
 
+def unbranched(block: Block, branches: dict[Value, Branch]) -> list[Instruction]:
+    """The instructions of a block that are behind none of its branches, in their order."""
+    behind = {id(item) for branch in branches.values() for item in branch.items}
+    return [item for item in block.items if id(item) not in behind]
+
+
 def _first(owners: set[tuple[Value, int] | None]) -> tuple[Value, int] | None:
     """The first branch of those of one condition; None where there are others, or other users."""
     known = {owner for owner in owners if owner is not None}

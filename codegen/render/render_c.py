@@ -56,7 +56,7 @@ from lazyten.codegen.render.group_text import (
     matrix_descriptor,
     with_matrices,
 )
-from lazyten.codegen.render.rarely import Branch, seldom, users_of
+from lazyten.codegen.render.rarely import Branch, seldom, unbranched, users_of
 from lazyten.codegen.render.vector_text import load_vector, store_vector
 from lazyten.codegen.targets.dialect import Dialect
 from lazyten.codegen.targets.native_half import computation, conversion
@@ -158,10 +158,7 @@ class _Renderer:
     def block(self, block: Block) -> None:
         mine = seldom(block, self.users)
         self.seldom |= mine
-        later = {id(item) for branch in mine.values() for item in branch.items}
-        for item in block.items:
-            if id(item) in later:
-                continue
+        for item in unbranched(block, mine):
             if isinstance(item, Loop):
                 self._loop(item)
             elif isinstance(item, Store):

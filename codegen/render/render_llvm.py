@@ -31,7 +31,7 @@ from lazyten.codegen.render.llvm_blocks import RUN_CHUNKS, counted_entry, entry
 from lazyten.codegen.render.llvm_loads import MANY_SUMS, Loads
 from lazyten.codegen.render.llvm_ops import ROWS, convert
 from lazyten.codegen.render.llvm_types import literal, memory_type, scalar_type, suffix, type_name
-from lazyten.codegen.render.rarely import Branch, seldom, users_of
+from lazyten.codegen.render.rarely import Branch, seldom, unbranched, users_of
 from lazyten.ir import dtype as dt
 from lazyten.ir.dtype import DType, Scalar
 from lazyten.ir.ops import Op
@@ -97,10 +97,7 @@ class _Renderer(Loads):
         outside, self.long = self.long, _iterations(block) >= LONG
         mine = seldom(block, self.users)
         self.seldom |= mine
-        later = {id(item) for branch in mine.values() for item in branch.items}
-        for item in block.items:
-            if id(item) in later:
-                continue
+        for item in unbranched(block, mine):
             if isinstance(item, Loop):
                 self._close_bases()
                 self._loop(item)
