@@ -27,16 +27,12 @@ WIDEST = max(d.itemsize for d in dt.ALL)
 def units(node: Node, target: Target, lane_bytes: int = WIDEST) -> float:
     """Of an elementwise op, or of a LOAD beside its access, where its operands are there: of a
     vector whose lanes have so many bytes. An op on wider elements takes several vectors."""
-    return _parts(node, target, lane_bytes)[0]
+    return usual_and_rare(node, target, lane_bytes)[0]
 
 
-def rare_units(node: Node, target: Target, lane_bytes: int) -> float:
-    """Of what else there is of it, which is computed where a RARELY asks for it."""
-    return _parts(node, target, lane_bytes)[1] if node.op in DECOMPOSED else 0.0
-
-
-def _parts(node: Node, target: Target, lane_bytes: int) -> tuple[float, float]:
-    """Units of what is always computed, and of what rarely is."""
+def usual_and_rare(node: Node, target: Target, lane_bytes: int) -> tuple[float, float]:
+    """`units`, and those of what else there is of it, which is computed where a RARELY asks for it.
+    """
     if any(s.dtype is dt.INDEX for s in node.src) and node.op is not Op.LOAD:
         return _own(node), 0.0
     if node.op not in DECOMPOSED and not any(n.dtype.is_narrow for n in (node, *node.src)):

@@ -14,7 +14,7 @@ from lazyten.codegen.loops.ranges import AFFINE, free_ranges, is_update, overlap
 from lazyten.codegen.loops.reduction_blocking import is_carried
 from lazyten.codegen.loops.summation import adds_narrow_products, is_widened, run_of
 from lazyten.codegen.model.accesses import LINE, Access, Term, maskable
-from lazyten.codegen.model.arithmetic import MULTIPLY_UNITS, WIDEST, rare_units, units
+from lazyten.codegen.model.arithmetic import MULTIPLY_UNITS, WIDEST, units, usual_and_rare
 from lazyten.codegen.model.decisions import Decisions
 from lazyten.codegen.model.loop_bodies import (
     LATENCY_UNITS,
@@ -161,8 +161,9 @@ class Model:
                 by = node.src[1]
                 self._term(free).divisions.append(int(by.value) if by.op is Op.CONST else 0)
                 return
-            self._term(free).arithmetic += units(node, self.target, lane_bytes)
-            self._term(free).rare += rare_units(node, self.target, lane_bytes)
+            usual, rare = usual_and_rare(node, self.target, lane_bytes)
+            self._term(free).arithmetic += usual
+            self._term(free).rare += rare
 
     def _count_pairs(self, product: Node) -> None:
         """What is saved of a product of narrow integers where two are added by one instruction."""

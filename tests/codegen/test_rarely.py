@@ -21,7 +21,7 @@ from lazyten.codegen.instructions.instructions import (
 )
 from lazyten.codegen.loops.lower import lower
 from lazyten.codegen.loops.ranges import merge_ranges
-from lazyten.codegen.model.arithmetic import rare_units, units
+from lazyten.codegen.model.arithmetic import units, usual_and_rare
 from lazyten.codegen.optimize.optimize import decide
 from lazyten.codegen.pipeline import generate
 from lazyten.codegen.render.rarely import seldom, users_of
@@ -78,8 +78,8 @@ def test_only_the_usual_reduction_stands_before_the_branch_of_c() -> None:
 def test_what_is_rare_takes_no_time_but_to_compile() -> None:
     x = make(Op.BUFFER, dt.float32, (), Slot(1, 1 << 17))
     sine, power = elementwise(Op.SIN, x), elementwise(Op.EXP2, x)
-    assert rare_units(sine, AVX2, 4) > units(sine, AVX2, 4) > 0.0
-    assert rare_units(power, AVX2, 4) == 0.0
+    assert usual_and_rare(sine, AVX2, 4)[1] > units(sine, AVX2, 4) > 0.0
+    assert usual_and_rare(power, AVX2, 4)[1] == 0.0
     z = lt.rand(16384).realize()
     total, = kernels_of((z.sin() * (z + 1).sin() * (z + 2).cos()).sum())
     # four accumulators would save little, and take LLVM twice as long
