@@ -62,6 +62,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: Rules | None = None) -> Any
     if rule is not None:
         return rule(batch, collate_fn_map=rules)
     if isinstance(first, Mapping):
+        _check_kind(Mapping, batch)
         return _of_mapping(first, {name: collate(_values_of(name, batch), collate_fn_map=rules)
                                    for name in first})
     if isinstance(first, Sequence):
@@ -82,7 +83,6 @@ def _check_kind(kind: type[Any], batch: Sequence[Any]) -> None:
 
 def _values_of(name: Any, batch: Sequence[Mapping[Any, Any]]) -> list[Any]:
     """What each example of a batch of mappings has of a name; ArgumentError where one has none."""
-    _check_kind(Mapping, batch)
     for place, one in enumerate(batch):
         if name not in one:
             raise ArgumentError(f"default_collate: example {place} of the batch has no {name!r}, "
